@@ -14,6 +14,12 @@ Edges::Edges(const Tensor& ends, std::int64_t nodes) {
   by_source = segments_by(ends.select(1, 0), nodes, "the source of edge");
 }
 
+Tensor with_own_loops(const Tensor& ends, std::int64_t nodes) {
+  const Tensor others = ends.select(1, 0).ne(ends.select(1, 1)).nonzero().squeeze(1);
+  const Tensor own = at::arange(nodes, ends.options()).unsqueeze(1).expand({nodes, 2});
+  return at::cat({ends.index_select(0, others), own});
+}
+
 Edges::Edges(Segments by_target, Segments by_source)
     : by_target(std::move(by_target)), by_source(std::move(by_source)) {}
 

@@ -30,6 +30,9 @@ struct Edges {
   std::int64_t nodes() const { return by_target.count(); }  ///< N
 };
 
+/// Edges [E, 2] with one from each node to itself behind them, in place of those that were there.
+Tensor with_own_loops(const Tensor& ends, std::int64_t nodes);
+
 /// @param x  [N, C] of the nodes
 /// @param e  [E, C] of the edges, of the same dtype and device
 /// @returns m, [N, C]; zeros for a node that no edge leads to.

@@ -7,6 +7,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "framework/base/vector_clones.h"
 #include "framework/nn/graph/work.h"
@@ -106,6 +107,18 @@ struct SegmentSum : public Linear<SegmentSum, GatherRows> {
   static Tensor compute(const Tensor& y, const Segments& s) { return summed(y, s); }
 };
 
+struct RoutedSum : public torch::autograd::Function<RoutedSum> {
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Segments& from,
+                        const Segments& to) {
+    context->saved_data["edges"] = kept({to, from});
+    return summed(x, {to.index, from.index.index_select(0, to.order), to.offsets});
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const Edges edges = edges_of(context->saved_data["edges"].toTensorVector());
+    return {RoutedSum::apply(gradients[0], edges.by_target, edges.by_source), Tensor(), Tensor()};
+  }
+};
+
 void check_rows(const char* what, const Tensor& tensor, std::int64_t rows) {
   if (tensor.dim() > 0 && tensor.size(0) == rows && tensor.is_floating_point()) return;
   throw ShapeError(
@@ -151,6 +164,25 @@ Tensor segment_mean(const Tensor& y, const Segments& segments) {
   std::vector<std::int64_t> sizes(static_cast<std::size_t>(y.dim()), 1);
   sizes[0] = items.size(0);
   return segment_sum(y, segments) / items.view(sizes);
+}
+
+Tensor routed_sum(const Tensor& x, const Segments& from, const Segments& to) {
+  check_rows("routed_sum", x, from.count());
+  return RoutedSum::apply(x, from, to);
+}
+
+Tensor segment_softmax(const Tensor& y, const Segments& segments) {
+  check_rows("segment_softmax", y, segments.items());
+  Tensor largest;
+  {
+    const at::NoGradGuard no_gradients;  // what all of a segment are less by changes nothing
+    const Tensor lengths = segments.offsets.slice(0, 1) - segments.offsets.slice(0, 0, -1);
+    largest = at::segment_reduce(y.index_select(0, segments.order), "max", lengths, {}, {}, 0,
+                                 /*unsafe=*/true, -std::numeric_limits<double>::infinity());
+    largest = largest.index_select(0, segments.index);
+  }
+  const Tensor raised = (y - largest).exp();
+  return raised / gather_rows(segment_sum(raised, segments), segments);
 }
 
 }  // namespace attnlab

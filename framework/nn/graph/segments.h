@@ -2,10 +2,12 @@
 //
 //   gather_rows   y_m = x_{index_m}
 //   segment_sum   x_r = sum of y_m over {m : index_m = r}
+//   routed_sum    z_r = sum of x_{from_m} over {m : to_m = r}: both at once, no item is stored
 //
-// Each is the other's derivative. Items are sorted by their segment once; then every sum is one
-// thread's, in the order of the items: the same bits for every number of threads, forward and
-// backward, and no atomic additions. Cost: one pass over the items; sorting O(items + segments).
+// The first two are each other's derivative, that of the third is the third the other way. Items
+// are sorted by their segment once; then every sum is one thread's, in the order of the items: the
+// same bits for every number of threads, forward and backward, and no atomic additions. Cost: one
+// pass over the items; sorting O(items + segments).
 #pragma once
 
 #include <vector>
@@ -43,5 +45,11 @@ Tensor segment_sum(const Tensor& y, const Segments& segments);
 
 /// `segment_sum` over the number of items; zeros for a segment without any.
 Tensor segment_mean(const Tensor& y, const Segments& segments);
+
+/// `segment_sum(gather_rows(x, from), to)`, for two indices of the same items.
+Tensor routed_sum(const Tensor& x, const Segments& from, const Segments& to);
+
+/// e^{y_m} over the sum of those of its segment, number by number. @param y  [M, ...]
+Tensor segment_softmax(const Tensor& y, const Segments& segments);
 
 }  // namespace attnlab

@@ -1,9 +1,7 @@
 #include "plugins/models/graph_gps/gps_layer.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "framework/nn/kernels/dropout.h"
+#include "framework/nn/modules/glorot.h"
 
 namespace attnlab {
 namespace {
@@ -16,9 +14,7 @@ void start_as_published(MultiHeadAttention& attention) {
     if (linear == nullptr) continue;
     start_uniform(*linear);
     linear->bias.zero_();
-    if (child.key() != "qkv") continue;
-    const double bound = std::sqrt(6 / double(linear->weight.size(0) + linear->weight.size(1)));
-    linear->weight.uniform_(-bound, bound);
+    if (child.key() == "qkv") start_glorot(*linear);
   }
 }
 
@@ -49,15 +45,26 @@ Tensor NodeSets::nodes_of(const Tensor& laid_out) const {
   return place_.defined() ? rows.index_select(0, place_) : rows;
 }
 
-GpsLayer::GpsLayer(const GraphGpsOptions& o, std::int64_t index, const AttentionBuilder& attention)
-    : dropout_(o.dropout), local_has_residual_(o.mpnn == "gated_gcn") {
-  const auto norm = [&](const char* name) {
-    return register_module(name, std::make_shared<BatchNorm>(o.dim));
-  };
-  if (o.mpnn == "gine") local_ = std::make_shared<Gine>(o.dim);
-  if (o.mpnn == "gated_gcn") {
-    local_ = std::make_shared<GatedGcn>(o.dim, o.dropout, /*edges_go_on=*/index + 1 < o.depth);
+std::shared_ptr<LocalLayer> GpsLayer::local_of(const GraphGpsOptions& o, std::int64_t index) const {
+  const bool mapped = !plain_ || (index > 0 && !last_);
+  if (o.mpnn == "gine") return std::make_shared<Gine>(o.dim);
+  if (o.mpnn == "gated_gcn") return std::make_shared<GatedGcn>(o.dim, o.dropout, !last_);
+  if (o.mpnn == "gcn") return std::make_shared<Gcn>(o.dim, mapped);
+  if (o.mpnn == "gat") {
+    return std::make_shared<Gat>(o.dim, o.mpnn_heads, o.mpnn_dropout, mapped);
   }
+  return o.mpnn == "sage" ? std::make_shared<Sage>(o.dim) : nullptr;
+}
+
+GpsLayer::GpsLayer(const GraphGpsOptions& o, std::int64_t index, const AttentionBuilder& attention)
+    : dropout_(o.dropout),
+      plain_(o.layer == "plain"),
+      last_(index + 1 == o.depth),
+      local_has_residual_(o.mpnn == "gated_gcn") {
+  const auto norm = [&](const char* name) {
+    return plain_ ? nullptr : register_module(name, std::make_shared<BatchNorm>(o.dim));
+  };
+  local_ = local_of(o, index);
   if (local_ != nullptr) {
     register_module("local", local_);
     local_norm_ = norm("local_norm");
@@ -75,6 +82,7 @@ GpsLayer::GpsLayer(const GraphGpsOptions& o, std::int64_t index, const Attention
     start_as_published(*attention_);
     global_norm_ = norm("global_norm");
   }
+  if (plain_) return;
   in_ = register_module("in", std::make_shared<Linear>(o.dim, 2 * o.dim));
   out_ = register_module("out", std::make_shared<Linear>(2 * o.dim, o.dim));
   start_uniform(*this);
@@ -92,12 +100,21 @@ GraphTokens GpsLayer::forward(const GraphTokens& tokens, const Edges* edges, con
   Tensor z;
   if (local_ != nullptr) {
     result = local_->forward(tokens, *edges);
-    z = local_norm_->forward(local_has_residual_ ? result.nodes : h + drop(result.nodes));
+    z = plain_ ? result.nodes
+               : local_norm_->forward(local_has_residual_ ? result.nodes : h + drop(result.nodes));
   }
   if (attention_ != nullptr) {
     const Tensor seen =
         sets.nodes_of(attention_->forward(sets.laid_out(h), context, sets.extras()));
-    z = global_norm_->forward(h + seen, {.residual = z});
+    if (plain_) {
+      z = z.defined() ? z + seen : seen;
+    } else {
+      z = global_norm_->forward(h + seen, {.residual = z});
+    }
+  }
+  if (plain_) {
+    result.nodes = last_ ? z : drop(z.relu());
+    return result;
   }
   const Tensor hidden = drop(in_->forward(z).relu_());
   result.nodes = norm_->forward(z + drop(out_->forward(hidden)));

@@ -4,6 +4,15 @@
 //   global_i = BN(h_i + drop(Attention(h)_i))    among the nodes of one graph
 //   z        = local + global
 //   h'       = BN(z + drop(W_2 drop(relu(W_1 z))))
+//
+// With `layer: plain` nothing is normed and added but messages and attention:
+//
+//   h'       = drop(relu(MPNN(h) + drop(Attention(h))))     last layer: MPNN(h) +
+//   drop(Attention(h))
+//
+// There GCN and GAT have no linear map of their own in the first and the last layer: the encoder's
+// and the head's are theirs, as P (X W) = (P X) W. So with two layers, no attention and a head of
+// one map it is the published network, A relu(A X W_0) W_1 of GCN, with as many numbers.
 #pragma once
 
 #include "framework/nn/graph/local_layers.h"
@@ -43,12 +52,13 @@ class GpsLayer : public torch::nn::Module {
  private:
   Tensor drop(const Tensor& x) const;
 
+  std::shared_ptr<LocalLayer> local_of(const GraphGpsOptions& o, std::int64_t index) const;
   double dropout_;
-  bool local_has_residual_;
-  std::shared_ptr<LocalLayer> local_;              ///< null: none
-  std::shared_ptr<MultiHeadAttention> attention_;  ///< null: none
-  std::shared_ptr<BatchNorm> local_norm_, global_norm_, norm_;
-  std::shared_ptr<Linear> in_, out_;
+  bool plain_, last_, local_has_residual_;
+  std::shared_ptr<LocalLayer> local_;                           ///< null: none
+  std::shared_ptr<MultiHeadAttention> attention_;               ///< null: none
+  std::shared_ptr<BatchNorm> local_norm_, global_norm_, norm_;  ///< null in a plain layer
+  std::shared_ptr<Linear> in_, out_;                            ///< null in a plain layer
 };
 
 }  // namespace attnlab

@@ -18,6 +18,9 @@
 // A11. Cost: O(depth (N dim^2 + E dim^2 + sum over graphs of n^2 dim)) for N nodes and E edges.
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "framework/nn/modules/glorot.h"
 #include "plugins/models/graph_gps/encoders.h"
 #include "plugins/models/graph_gps/gps_layer.h"
 
@@ -68,6 +71,7 @@ class GraphGps final : public Model {
  public:
   GraphGps(const GraphGpsOptions& options, const ModelSetup& setup)
       : options_(checked(options)), wide_(output_width(setup.data)) {
+    check_edge_features(setup.data);
     place_encoder_ = make_place_encoder(options_, setup.data);
     const std::int64_t place_dim = place_encoder_ == nullptr ? 0 : options_.encoding_dim;
     if (place_dim > 0) register_module("place", place_encoder_);
@@ -78,9 +82,8 @@ class GraphGps final : public Model {
       throw DataError(fmt::format(
           "graph_gps: dataset '{}' has none of atom@node, type@node and x@node", setup.data.name));
     }
-    if (has_edges()) {
-      edges_ = register_module("edges", std::make_shared<FeatureEncoder>(
-                                            setup.data, edge_categories(), "e@edge", options_.dim));
+    if (reads_edges()) {
+      edges_ = register_module("edges", edge_encoder(setup.data));
       if (edges_->empty()) {
         edge_ = register_parameter("edge", at::empty({1, options_.dim}).normal_());
       }
@@ -91,6 +94,7 @@ class GraphGps final : public Model {
     }
     check_attention();
     head_ = register_module("head", std::make_shared<HeadMlp>(options_, wide_));
+    if (options_.layer == "plain") start_plain();
   }
 
   NamedTensors forward(const Batch& batch, ForwardPass& pass) override {
@@ -101,8 +105,11 @@ class GraphGps final : public Model {
     }
     const Tensor& h = tokens.nodes;
     std::optional<Edges> edges;
-    if (has_edges()) {
-      edges.emplace(batch.fields.at("edges@edge>node"), h.size(0));
+    if (options_.mpnn != "none") {
+      const Tensor& ends = batch.fields.at("edges@edge>node");
+      edges.emplace(wants_loops() ? with_own_loops(ends, h.size(0)) : ends, h.size(0));
+    }
+    if (reads_edges()) {
       tokens.edges =
           edges_->empty() ? edge_.expand({edges->count(), -1}) : edges_->forward(batch, dtype);
     }
@@ -151,10 +158,46 @@ class GraphGps final : public Model {
                         "without message passing and without attention nodes know "
                         "nothing of each other; leave one of them in");
     }
+    if (o.mpnn == "gat" && o.dim % o.mpnn_heads != 0) {
+      throw OptionError("mpnn_heads", fmt::format("{} heads do not divide dim {}; change either",
+                                                  o.mpnn_heads, o.dim));
+    }
     return o;
   }
 
-  bool has_edges() const { return options_.mpnn != "none"; }
+  /// Whether messages know what edges are like.
+  bool reads_edges() const { return options_.mpnn == "gine" || options_.mpnn == "gated_gcn"; }
+  bool wants_loops() const { return options_.mpnn == "gcn" || options_.mpnn == "gat"; }
+
+  std::shared_ptr<FeatureEncoder> edge_encoder(const DatasetInfo& data) const {
+    return options_.edge_features
+               ? std::make_shared<FeatureEncoder>(data, edge_categories(), "e@edge", options_.dim)
+               : std::make_shared<FeatureEncoder>(data, std::vector<std::string>{}, "",
+                                                  options_.dim);
+  }
+
+  /// As the published networks, whose maps those of the encoder and the head are.
+  void start_plain() {
+    for (const std::vector<std::shared_ptr<torch::nn::Module>>& maps :
+         {nodes_->children(), head_->children()}) {
+      for (const auto& child : maps) {
+        if (auto* const linear = child->as<Linear>()) start_glorot(*linear);
+      }
+    }
+  }
+
+  /// What a dataset says of edges is used, or left out where the composition says so.
+  void check_edge_features(const DatasetInfo& data) const {
+    if (options_.mpnn == "none" || reads_edges() || !options_.edge_features) return;
+    const bool plain = std::none_of(data.fields.begin(), data.fields.end(), [](const auto& field) {
+      return field.name == "e@edge" || field.name == "bond@edge" || field.name == "edge_type@edge";
+    });
+    if (plain) return;
+    throw OptionError("mpnn", fmt::format("{} cannot use what dataset '{}' says of edges; take "
+                                          "gated_gcn or gine, or leave it out by "
+                                          "edge_features: false",
+                                          options_.mpnn, data.name));
+  }
 
   std::string output_name() const {
     if (options_.head == "graph") return "logits";
@@ -208,9 +251,11 @@ ATTNLAB_PLUGIN(
                  "transformer, NeurIPS 2022, arXiv:2205.12454",
      .licence = "Apache-2.0",
      .takes = {"atom@node?", "type@node?", "x@node?", "edges@edge>node if mpnn=gine",
-               "edges@edge>node if mpnn=gated_gcn", "bond@edge?", "edge_type@edge?", "e@edge?",
-               "rwse@node if encoding=rwse", "lap_vectors@node if encoding=laplacian",
-               "lap_values@node if encoding=laplacian", "lap_valid@node if encoding=laplacian"},
+               "edges@edge>node if mpnn=gated_gcn", "edges@edge>node if mpnn=gcn",
+               "edges@edge>node if mpnn=gat", "edges@edge>node if mpnn=sage", "bond@edge?",
+               "edge_type@edge?", "e@edge?", "rwse@node if encoding=rwse",
+               "lap_vectors@node if encoding=laplacian", "lap_values@node if encoding=laplacian",
+               "lap_valid@node if encoding=laplacian"},
      .gives = {"logits if head=graph", "logits@node if head=node", "features@node if head=link"}})
 
 }  // namespace attnlab

@@ -9,8 +9,10 @@ namespace attnlab {
 
 struct GraphGpsOptions {
   std::int64_t dim = 64, depth = 5, heads = 4;
-  std::string mpnn = "gated_gcn";
-  bool global = true;
+  std::string layer = "gps", mpnn = "gated_gcn";
+  std::int64_t mpnn_heads = 8;
+  double mpnn_dropout = 0;
+  bool edge_features = true, global = true;
   double input_dropout = 0, dropout = 0, attention_dropout = 0.5;
   std::string encoding = "none";
   std::int64_t encoding_dim = 16;
@@ -23,8 +25,16 @@ struct GraphGpsOptions {
     v("dim", dim, range(1, 1 << 24), "channels of a node and of an edge");
     v("depth", depth, range(1, 10000), "number of layers");
     v("heads", heads, at_least(1), "attention heads, a divisor of dim");
-    v("mpnn", mpnn, one_of("gine", "gated_gcn", "none"),
+    v("layer", layer, one_of("gps", "plain"),
+      "gps: residuals, batch norms and an MLP in each; plain: messages and attention are added up, "
+      "ReLU between layers, as published GCN, GAT and GraphSAGE have it");
+    v("mpnn", mpnn, one_of("gine", "gated_gcn", "gcn", "gat", "sage", "none"),
       "message passing along edges; none: a pure transformer over each graph's nodes");
+    v("mpnn_heads", mpnn_heads, at_least(1), "of gat: heads, a divisor of dim");
+    v("mpnn_dropout", mpnn_dropout, range(0, 0.99), "of gat: of the weights of messages");
+    v("edge_features", edge_features,
+      "what the dataset says of edges is used, which gcn, gat and sage cannot; false: it is left "
+      "out");
     v("global", global, "attention among all nodes of a graph; false: message passing alone");
     v("input_dropout", input_dropout, range(0, 0.99), "of the numbers in x@node, in training");
     v("dropout", dropout, range(0, 0.99), "after message passing, attention, and in the MLP");
