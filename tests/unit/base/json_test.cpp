@@ -8,8 +8,8 @@ namespace attnlab {
 namespace {
 
 using nlohmann::json;
-using testing::HasSubstr;
-using testing::ThrowsMessage;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 std::int64_t whole(const char* text) { return json::parse(text).get<std::int64_t>(); }
 
