@@ -93,7 +93,7 @@ void check_characters(std::string_view smiles, std::size_t end) {
     const char c = smiles[at];
     if (at < end ? is_plain(c) : c != '\0' && c != '\n' && c != '\r') continue;
     throw DataError(
-        fmt::format("'{}' is no SMILES: its character {}, {}, is none of ASCII's letters and signs",
+        fmt::format("'{}' is no SMILES: its character {} is {}, which is no part of one",
                     readable(smiles), number, name_of_character(smiles.substr(at, size))));
   }
 }
