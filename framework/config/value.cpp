@@ -7,7 +7,7 @@
 namespace attnlab {
 namespace {
 
-constexpr int kDeepestValue = 100;  // lists and maps around a value, as in a file
+constexpr int kMostNested = 100;  // lists and maps around a value, as in a file
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
@@ -66,8 +66,8 @@ class ValueParser {
   Node value(std::string_view ends) {
     skip_blanks();
     if (at_quote()) return quoted();
-    if (depth_ == kDeepestValue) {
-      refuse(fmt::format("nested deeper than {} maps and lists", kDeepestValue));
+    if (depth_ == kMostNested) {
+      refuse(fmt::format("nested deeper than {} maps and lists", kMostNested));
     }
     ++depth_;
     Node node = take('[') ? list() : take('{') ? map() : plain(word(ends), place_);

@@ -22,7 +22,7 @@ struct CellCosts {
   double peak_memory = 0;         ///< bytes
   std::string problem;            ///< why it cannot be run; else empty
   /// With `--also`: what is wrong with the training of each experiment, itself first; else empty.
-  std::vector<std::string> problems;
+  std::vector<std::string> problems{};
 
   double run_seconds() const {
     return static_cast<double>(steps) * step_seconds + evaluation_seconds;
