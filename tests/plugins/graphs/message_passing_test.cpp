@@ -158,6 +158,13 @@ TEST_F(MessagePassing, OfANumberWithoutKernelsIsComposedAsOnOtherDevices) {
   }
 }
 
+TEST_F(MessagePassing, OfNothingIsNothingOnOtherDevicesToo) {
+  const Segments none = segments_by(at::empty({0}, at::kLong), 3, "item");
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    EXPECT_TRUE(segment_sum(at::empty({0, 2}, dtype), none).equal(at::zeros({3, 2}, dtype)));
+  }
+}
+
 TEST_F(MessagePassing, ComposedGatesAreThoseOfTheKernels) {
   const Case in;
   std::vector<std::vector<Tensor>> found;
