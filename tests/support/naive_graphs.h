@@ -65,6 +65,17 @@ inline std::vector<NaiveEdge> edges_of(const Tensor& ends) {
   return edges;
 }
 
+/// Of each node, the nodes that send to it: the others by its edges, and itself once.
+inline std::vector<std::vector<std::size_t>> senders_of(const std::vector<NaiveEdge>& edges,
+                                                        std::size_t nodes) {
+  std::vector<std::vector<std::size_t>> senders(nodes);
+  for (const auto& [source, target] : edges) {
+    if (source != target) senders[target].push_back(source);
+  }
+  for (std::size_t i = 0; i < nodes; ++i) senders[i].push_back(i);
+  return senders;
+}
+
 /// A model's tensors by name, and the layers that are made of them.
 class NaiveGraphs {
  public:
@@ -78,6 +89,11 @@ class NaiveGraphs {
   }
 
   bool has(const std::string& name) const { return tensors_.count(name) > 0; }
+  /// Whether a part has any tensor.
+  bool has_part(const std::string& name) const {
+    const auto first = tensors_.lower_bound(name + ".");
+    return first != tensors_.end() && first->first.rfind(name + ".", 0) == 0;
+  }
 
   /// Of a table for several columns: the sum of the rows that a row of values names.
   Rows looked_up(const Tensor& values, const std::string& name) const {
@@ -91,6 +107,18 @@ class NaiveGraphs {
       }
     }
     return out;
+  }
+
+  /// By a matrix without biases; x where there is none.
+  Rows product(const Rows& x, const std::string& name) const {
+    if (!has(name + ".weight")) return x;
+    const Rows weight = rows_of(tensors_.at(name + ".weight").detach());
+    Rows y;
+    for (const Row& one : x) {
+      y.emplace_back();
+      for (const Row& row : weight) y.back().push_back(dot(row, one));
+    }
+    return y;
   }
 
   Rows linear(const Rows& x, const std::string& name) const {
@@ -170,6 +198,62 @@ class NaiveGraphs {
     return y;
   }
 
+  Rows gcn(const Rows& x, const std::vector<NaiveEdge>& edges, const std::string& name) const {
+    const auto senders = senders_of(edges, x.size());
+    const Rows sent = product(x, name + ".map");
+    Rows y(x.size(), value(name + ".bias"));
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      for (const std::size_t j : senders[i]) {
+        const double degrees = double(senders[i].size()) * double(senders[j].size());
+        for (std::size_t c = 0; c < y[i].size(); ++c) y[i][c] += sent[j][c] / std::sqrt(degrees);
+      }
+    }
+    return y;
+  }
+
+  Rows gat(const Rows& x, const std::vector<NaiveEdge>& edges, const std::string& name) const {
+    const auto senders = senders_of(edges, x.size());
+    const Rows z = product(x, name + ".map");
+    const Rows s = rows_of(tensors_.at(name + ".source").detach());
+    const Rows t = rows_of(tensors_.at(name + ".target").detach());
+    Rows y(x.size(), value(name + ".bias"));
+    const std::size_t width = s[0].size();
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      for (std::size_t h = 0; h < s.size(); ++h) {
+        Row weights;
+        double all = 0;
+        for (const std::size_t j : senders[i]) {
+          double logit = 0;
+          for (std::size_t c = 0; c < width; ++c) {
+            logit += s[h][c] * z[j][h * width + c] + t[h][c] * z[i][h * width + c];
+          }
+          weights.push_back(std::exp(logit > 0 ? logit : 0.2 * logit));
+          all += weights.back();
+        }
+        for (std::size_t k = 0; k < weights.size(); ++k) {
+          for (std::size_t c = h * width; c < (h + 1) * width; ++c) {
+            y[i][c] += weights[k] / all * z[senders[i][k]][c];
+          }
+        }
+      }
+    }
+    return y;
+  }
+
+  Rows sage(const Rows& x, const std::vector<NaiveEdge>& edges, const std::string& name) const {
+    Rows means(x.size(), Row(x[0].size(), 0));
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      double count = 0;
+      for (const auto& [source, target] : edges) {
+        if (target != i) continue;
+        means[i] = sum(means[i], x[source]);
+        ++count;
+      }
+      for (double& number : means[i]) number /= count > 0 ? count : 1;
+    }
+    return sum(linear(x, name + ".own"), product(means, name + ".neighbours"));
+  }
+
   /// Standard attention among the nodes of each graph. @param offsets  where each begins
   Rows attention(const Rows& x, const std::vector<std::size_t>& offsets, std::size_t heads,
                  const std::string& name) const {
@@ -201,21 +285,38 @@ class NaiveGraphs {
     return linear(merged, name + ".output");
   }
 
-  /// One layer of GraphGPS, of whatever parts it has.
+  /// What a layer's message passing gives, of whichever kind it is.
+  Rows messages(const Rows& h, Rows& e, const std::vector<NaiveEdge>& edges,
+                const std::string& name) const {
+    if (has(name + ".in.weight")) return gine(h, e, edges, name);
+    if (has(name + ".nodes.weight")) return gated_gcn(h, e, edges, name);
+    if (has(name + ".source")) return gat(h, edges, name);
+    return has(name + ".own.weight") ? sage(h, edges, name) : gcn(h, edges, name);
+  }
+
+  /// One layer of GraphGPS, of whatever parts it has; a plain one where it has no norms.
   Rows gps_layer(const Rows& h, Rows& e, const std::vector<NaiveEdge>& edges,
                  const std::vector<std::size_t>& offsets, std::size_t heads,
                  const std::string& name) const {
+    const bool plain = !has(name + ".norm.weight");
     Rows z(h.size(), Row(h[0].size(), 0));
-    if (has(name + ".local.in.weight")) {
-      const Rows local = drop(gine(h, e, edges, name + ".local"));
-      z = sum(z, batch_norm(sum(h, local), name + ".local_norm"));
-    }
-    if (has(name + ".local.nodes.weight")) {
-      z = sum(z, batch_norm(gated_gcn(h, e, edges, name + ".local"), name + ".local_norm"));
+    if (has_part(name + ".local")) {
+      const bool has_residual = has(name + ".local.nodes.weight");
+      const Rows local = messages(h, e, edges, name + ".local");
+      if (plain) {
+        z = local;
+      } else {
+        z = sum(z, batch_norm(has_residual ? local : sum(h, drop(local)), name + ".local_norm"));
+      }
     }
     if (has(name + ".attention.qkv.weight")) {
       const Rows seen = drop(attention(h, offsets, heads, name + ".attention"));
-      z = sum(z, batch_norm(sum(h, seen), name + ".global_norm"));
+      z = sum(z, plain ? seen : batch_norm(sum(h, seen), name + ".global_norm"));
+    }
+    if (plain) {
+      std::string next = name;
+      ++next.back();  // "layer0" to "layer1"
+      return has_part(next) ? drop(rectified(z)) : z;
     }
     const Rows hidden = drop(rectified(linear(z, name + ".in")));
     return batch_norm(sum(z, drop(linear(hidden, name + ".out"))), name + ".norm");

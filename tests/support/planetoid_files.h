@@ -15,6 +15,7 @@
 namespace attnlab::testing {
 
 struct PlanetoidFiles {
+  std::string name = "cora";
   std::int32_t columns = 6;  ///< words; paper i has the words i and i + 2
   std::vector<std::int64_t> test = {505, 504, 507};
   std::vector<std::vector<std::int32_t>> test_words = {{0, 5}, {2}, {1, 3, 4}};
@@ -48,7 +49,7 @@ struct PlanetoidFiles {
     }
     std::string index;
     for (const std::int64_t place : test) index += std::to_string(place) + "\n";
-    const std::string stem = below + "ind.cora.";
+    const std::string stem = below + "ind." + name + ".";
     const std::vector<std::vector<std::int32_t>> first_words(words.begin(), words.begin() + 4);
     const std::vector<std::int32_t> first(classes.begin(), classes.begin() + 4);
     folder.write(stem + "x", file(sparse(columns, first_words)));

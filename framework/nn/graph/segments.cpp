@@ -68,6 +68,8 @@ std::vector<std::int64_t> with_rows(const Tensor& like, std::int64_t rows) {
 
 Tensor summed(const Tensor& given, const Segments& s) {
   if (!has_graph_kernel(given)) {
+    // LibTorch's refuses to reduce nothing.
+    if (given.numel() == 0) return at::zeros(with_rows(given, s.count()), given.options());
     const Tensor lengths = s.offsets.slice(0, 1) - s.offsets.slice(0, 0, -1);
     return at::segment_reduce(wide(given).index_select(0, s.order), "sum", lengths, {}, {}, 0,
                               /*unsafe=*/true, /*initial=*/0)
@@ -173,6 +175,7 @@ Tensor routed_sum(const Tensor& x, const Segments& from, const Segments& to) {
 
 Tensor segment_softmax(const Tensor& y, const Segments& segments) {
   check_rows("segment_softmax", y, segments.items());
+  if (y.numel() == 0) return y;
   Tensor largest;
   {
     const at::NoGradGuard no_gradients;  // what all of a segment are less by changes nothing

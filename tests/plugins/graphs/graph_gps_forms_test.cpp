@@ -146,6 +146,49 @@ TEST_F(GraphGps, OneVectorForAllEdgesWhereTheyHaveNoFeatures) {
   EXPECT_GT(model->named_parameters()["edge"].grad().abs().sum().item<double>(), 0);
 }
 
+/// Whether numbers lie within a bound and come near it, about 0.
+void expect_uniform(const Tensor& values, double bound, const std::string& what) {
+  EXPECT_LE(values.abs().max().item<double>(), bound * (1 + 1e-6)) << what;
+  EXPECT_GT(values.max().item<double>(), 0.9 * bound) << what;
+  EXPECT_LT(values.min().item<double>(), -0.9 * bound) << what;
+  // Of a uniform distribution: within five deviations of the mean.
+  const double deviation = bound / std::sqrt(3.0 * double(values.numel()));
+  EXPECT_LT(std::abs(values.mean().item<double>()), 5 * deviation) << what;
+}
+
+TEST_F(GraphGps, LeavesFeaturesOfEdgesOutWhereAsked) {
+  const auto model = gps("{" + kSmall + ", mpnn: gine, edge_features: false}");
+  EXPECT_EQ(model->named_parameters()["edge"].sizes(), at::IntArrayRef({1, 8}));
+  const Batch batch = batch_of(examples());
+  Batch other = batch;
+  other.fields.set("e@edge", batch.fields.at("e@edge") + 1);
+  EXPECT_TRUE(answer(*model, batch).equal(answer(*model, other)));
+  const auto reads = gps("{" + kSmall + ", mpnn: gine}");
+  EXPECT_FALSE(answer(*reads, batch).allclose(answer(*reads, other)));
+}
+
+TEST_F(GraphGps, StartsPublishedGraphLayersByGlorotsRule) {
+  DatasetInfo data = graphs();
+  std::erase_if(data.fields, [](const FieldInfo& field) { return field.name == "e@edge"; });
+  data.fields[0].shape = {-1, 300};
+  for (const std::string mpnn : {"gcn", "gat", "sage"}) {
+    const auto model = testing::make_model(
+        "graph_gps", data,
+        "{dim: 64, depth: 3, heads: 4, layer: plain, head: node, mpnn: " + mpnn + "}");
+    const auto all = model->named_parameters();
+    expect_uniform(all["nodes.x.weight"], std::sqrt(6.0 / (300 + 64)), mpnn);
+    const std::string map = mpnn == "sage" ? "layer1.local.neighbours" : "layer1.local.map";
+    expect_uniform(all[map + ".weight"], std::sqrt(6.0 / (64 + 64)), mpnn);
+    expect_uniform(all["head.map0.weight"], std::sqrt(6.0 / (64 + 3)), mpnn);
+    EXPECT_TRUE(all["head.map0.bias"].eq(0).all().item<bool>());
+    EXPECT_EQ(all.contains("layer0.local.map.weight"), false) << "the encoder's is its map";
+    if (mpnn == "gat") {
+      EXPECT_EQ(all["layer0.local.source"].sizes(), at::IntArrayRef({8, 8}));
+      expect_uniform(all["layer0.local.source"], std::sqrt(6.0 / (8 + 1)), "vectors");
+    }
+  }
+}
+
 std::int64_t parameters_of(const std::string& options, const DatasetInfo& data) {
   std::int64_t sum = 0;
   for (const Tensor& parameter : testing::make_model("graph_gps", data, options)->parameters()) {
@@ -210,16 +253,6 @@ TEST_F(GraphGps, HasAsManyParametersAsPublished) {
   }
 }
 
-/// Whether numbers lie within a bound and come near it, about 0.
-void expect_uniform(const Tensor& values, double bound, const std::string& what) {
-  EXPECT_LE(values.abs().max().item<double>(), bound * (1 + 1e-6)) << what;
-  EXPECT_GT(values.max().item<double>(), 0.9 * bound) << what;
-  EXPECT_LT(values.min().item<double>(), -0.9 * bound) << what;
-  // Of a uniform distribution: within five deviations of the mean.
-  const double deviation = bound / std::sqrt(3.0 * double(values.numel()));
-  EXPECT_LT(std::abs(values.mean().item<double>()), 5 * deviation) << what;
-}
-
 TEST_F(GraphGps, StartsAsPyTorchAndOgbDo) {
   DatasetInfo data = graphs();
   data.fields.push_back({"type@node", {-1}, at::kLong, {}, 40});
@@ -257,6 +290,13 @@ std::string refusal(const std::string& options) {
 TEST_F(GraphGps, RefusesWhatCannotBe) {
   EXPECT_THAT(refusal("{dim: 8, heads: 3}"), HasSubstr("3 heads do not divide dim 8"));
   EXPECT_THAT(refusal("{dim: 8, heads: 2, mpnn: none, global: false}"), HasSubstr("leave one"));
+  EXPECT_THAT(refusal("{dim: 8, heads: 2, mpnn: gat, mpnn_heads: 3, edge_features: false}"),
+              HasSubstr("3 heads do not divide dim 8"));
+  for (const std::string mpnn : {"gcn", "gat", "sage"}) {
+    EXPECT_THAT(refusal("{dim: 8, heads: 2, mpnn: " + mpnn + "}"),
+                AllOf(HasSubstr(mpnn + " cannot use what dataset 'graphs' says of edges"),
+                      HasSubstr("edge_features: false")));
+  }
   EXPECT_THAT(refusal("{dim: 8, heads: 2, encoding: rwse, encoding_dim: 8}"),
               HasSubstr("leaves no channel"));
   EXPECT_THAT(refusal("{dim: 8, heads: 2, head_layers: 6, head_halves: true}"),

@@ -30,7 +30,13 @@ TEST_F(GraphGps, AgainstLoops) {
   const Batch batch = batch_of(examples());
   for (const std::string form :
        {"mpnn: gine, pool: sum", "mpnn: gated_gcn", "mpnn: gine, global: false",
-        "mpnn: gated_gcn, global: false, pool: sum"}) {
+        "mpnn: gated_gcn, global: false, pool: sum", "mpnn: gcn, edge_features: false",
+        "mpnn: gat, mpnn_heads: 4, edge_features: false, global: false",
+        "mpnn: sage, edge_features: false", "mpnn: gine, layer: plain, pool: sum",
+        "mpnn: gated_gcn, layer: plain", "mpnn: none, layer: plain",
+        "mpnn: gcn, layer: plain, edge_features: false",
+        "mpnn: gat, mpnn_heads: 2, layer: plain, edge_features: false",
+        "mpnn: sage, layer: plain, edge_features: false, global: false"}) {
     for (const bool training : {true, false}) {
       const auto model = gps("{" + kSmall + ", " + form + "}");
       model->train(training);
@@ -162,7 +168,9 @@ TEST_F(GraphGps, DropsWhereThePublishedCodeDoes) {
   // and twice in the MLP.
   for (const auto& [form, count] :
        {std::pair{"mpnn: gine", 8}, std::pair{"mpnn: gated_gcn", 9}, std::pair{"mpnn: none", 6},
-        std::pair{"mpnn: gine, global: false", 6}}) {
+        std::pair{"mpnn: gine, global: false", 6},
+        // Plain: attention, and what goes on to the next layer.
+        std::pair{"mpnn: sage, edge_features: false, layer: plain", 3}}) {
     const auto model = gps("{" + kSmall + ", dropout: 0.5, " + form + "}");
     NaiveGraphs naive(*model, true);
     int drops = 0;
@@ -205,6 +213,36 @@ TEST_F(GraphGps, DropsInputsBeforeTheirEncoder) {
     item.value().copy_(model->named_buffers()[item.key()]);
   }
   EXPECT_TRUE(answer(*model, batch).equal(answer(*plain, batch))) << "evaluated";
+}
+
+TEST_F(GraphGps, TwoPlainLayersOfGcnAreKipfAndWellingsNetwork) {
+  DatasetInfo data = graphs();
+  std::erase_if(data.fields, [](const FieldInfo& field) { return field.name == "e@edge"; });
+  const auto model =
+      gps("{" + kSmall + ", mpnn: gcn, layer: plain, global: false, head: node}", "standard", data);
+  auto all = model->named_parameters();
+  // W_0, W_1 and biases, of the encoder and the head, too, and nothing else.
+  EXPECT_THAT(all.keys(), ::testing::UnorderedElementsAre("nodes.x.weight", "nodes.x.bias",
+                                                          "layer0.local.bias", "layer1.local.bias",
+                                                          "head.map0.weight", "head.map0.bias"));
+  const at::NoGradGuard no_gradients;
+  for (const char* bias : {"nodes.x.bias", "layer0.local.bias", "layer1.local.bias"}) {
+    all[bias].zero_();
+  }
+  const Batch batch = batch_of(examples(), data);
+  const std::int64_t count = batch.offsets.at("node")[-1].item<std::int64_t>();
+  Tensor adjacency = at::zeros({count, count}, at::kDouble);
+  for (const auto& [source, target] : testing::edges_of(batch.fields.at("edges@edge>node"))) {
+    if (source != target) adjacency[std::int64_t(target)][std::int64_t(source)] += 1;
+  }
+  adjacency = adjacency + at::eye(count, at::kDouble);
+  const Tensor root = adjacency.sum(1).rsqrt();
+  const Tensor p = root.unsqueeze(1) * adjacency * root;
+  const Tensor hidden =
+      p.matmul(batch.fields.at("x@node")).matmul(all["nodes.x.weight"].t()).relu();
+  const Tensor expected =
+      p.matmul(hidden).matmul(all["head.map0.weight"].t()) + all["head.map0.bias"];
+  EXPECT_TRUE(answer(*model, batch).allclose(expected, 0, 1e-12));
 }
 
 TEST_F(GraphGps, PureTransformerAgainstLoopsOfALayerWithoutMessages) {

@@ -168,6 +168,13 @@ TEST_F(MessagePassing, LongSegmentsOf16BitsAddUpInFloat32) {
   }
 }
 
+TEST_F(MessagePassing, OfNothingIsNothingOnOtherDevicesToo) {
+  const Segments none = segments_by(at::empty({0}, at::kLong), 3, "item");
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    EXPECT_TRUE(segment_sum(at::empty({0, 2}, dtype), none).equal(at::zeros({3, 2}, dtype)));
+  }
+}
+
 TEST_F(MessagePassing, ComposedGatesAreThoseOfTheKernels) {
   const Case in;
   std::vector<std::vector<Tensor>> found;
@@ -205,7 +212,8 @@ TEST_F(MessagePassing, ThreadsChangeNoBit) {
     at::set_num_threads(threads);
     const Tensor a = wide.clone().requires_grad_(), b = e.clone().requires_grad_();
     const GatedSums sums = gated_sums(a, b, edges);
-    const Tensor more = gine_sum(sums.nodes, sums.edges, edges);
+    const Tensor more =
+        routed_sum(gine_sum(sums.nodes, sums.edges, edges), edges.by_source, edges.by_target);
     more.sin().sum().backward();
     const std::vector<Tensor> found = {more.detach(), a.grad(), b.grad()};
     if (first.empty()) first = found;
@@ -255,6 +263,121 @@ TEST_F(MessagePassing, GatedGcnLayerAgainstLoops) {
   }
 }
 
+/// One of the three layers that know nothing of features of edges.
+struct Plain {
+  std::string name;
+  std::shared_ptr<LocalLayer> layer;
+  bool loops;  ///< whether it wants every node to have one
+};
+
+std::vector<Plain> plain_layers(std::int64_t dim) {
+  return {{"gcn", std::make_shared<Gcn>(dim), true},
+          {"gat", std::make_shared<Gat>(dim, 2, 0), true},
+          {"sage", std::make_shared<Sage>(dim), false}};
+}
+
+Edges edges_for(const Plain& plain) {
+  return {plain.loops ? with_own_loops(odd_edges(), kNodes) : odd_edges(), kNodes};
+}
+
+Rows by_loops(const Plain& plain, const torch::nn::Module& holder, const Tensor& x) {
+  const NaiveGraphs naive(holder, true);
+  const auto edges = edges_of(odd_edges());
+  if (plain.name == "gcn") return naive.gcn(rows_of(x), edges, "gcn");
+  if (plain.name == "gat") return naive.gat(rows_of(x), edges, "gat");
+  return naive.sage(rows_of(x), edges, "sage");
+}
+
+TEST_F(MessagePassing, GcnGatAndSageAgainstLoops) {
+  const Tensor x = at::randn({kNodes, 6}, at::kDouble);
+  for (const Plain& plain : plain_layers(6)) {
+    torch::nn::Module holder;
+    holder.register_module(plain.name, randomised(plain.layer));
+    const Tensor expected = tensor_of(by_loops(plain, holder, x));
+    const Tensor found = plain.layer->forward({x, {}}, edges_for(plain)).nodes;
+    EXPECT_TRUE(found.allclose(expected, 0, 1e-12)) << plain.name;
+    plain.layer->to(at::kFloat);
+    const Tensor single = plain.layer->forward({x.to(at::kFloat), {}}, edges_for(plain)).nodes;
+    EXPECT_TRUE(single.allclose(expected.to(at::kFloat), 1e-4, 1e-5)) << plain.name;
+    plain.layer->to(at::kBFloat16);  // as other devices compute it
+    const Tensor half = plain.layer->forward({x.to(at::kBFloat16), {}}, edges_for(plain)).nodes;
+    EXPECT_TRUE(half.to(at::kDouble).allclose(expected, 0.1, 0.2)) << plain.name;
+  }
+}
+
+TEST_F(MessagePassing, GradientsOfGcnGatAndSage) {
+  const Tensor x = at::randn({kNodes, 6}, at::kDouble);
+  for (const Plain& plain : plain_layers(6)) {
+    randomised(plain.layer);
+    const Edges edges = edges_for(plain);
+    const auto f = [&](const std::vector<Tensor>& in) {
+      return plain.layer->forward({in[0], {}}, edges).nodes.sin();
+    };
+    EXPECT_LT(testing::gradient_error(f, {x}), 1e-8) << plain.name;
+    EXPECT_LT(testing::second_gradient_error(f, {x}), 1e-6) << plain.name;
+    EXPECT_LT(testing::leaf_gradient_error([&] { return f({x}); }, plain.layer->parameters()), 1e-8)
+        << plain.name;
+  }
+}
+
+TEST_F(MessagePassing, ANodeThatNobodyLeadsToSeesItselfAlone) {
+  // Node 6 has no edge; the others' features must not matter to it.
+  const Tensor x = at::randn({kNodes, 6}, at::kDouble);
+  for (const Plain& plain : plain_layers(6)) {
+    randomised(plain.layer);
+    const auto parameters = plain.layer->named_parameters();
+    const Tensor found = plain.layer->forward({x, {}}, edges_for(plain)).nodes[6];
+    const char* const map = plain.loops ? "map.weight" : "own.weight";
+    const Tensor& bias = parameters[plain.loops ? "bias" : "own.bias"];
+    EXPECT_TRUE(found.allclose(parameters[map].matmul(x[6]) + bias, 0, 1e-12)) << plain.name;
+  }
+}
+
+TEST_F(MessagePassing, EveryNodeGetsOneLoop) {
+  // The second node has a loop already, twice.
+  const Tensor ends = at::tensor({0, 1, 1, 1, 1, 2, 1, 1}, at::kLong).view({4, 2});
+  EXPECT_TRUE(with_own_loops(ends, 3).equal(
+      at::tensor({0, 1, 1, 2, 0, 0, 1, 1, 2, 2}, at::kLong).view({5, 2})));
+  EXPECT_TRUE(with_own_loops(at::empty({0, 2}, at::kLong), 2)
+                  .equal(at::tensor({0, 0, 1, 1}, at::kLong).view({2, 2})));
+}
+
+TEST_F(MessagePassing, WeightsOfASegmentAddUpToOneHoweverLargeTheirLogitsAre) {
+  const Segments segments = segments_by(at::tensor({2, 0, 2, 3, 2}, at::kLong), 5, "item");
+  const Tensor y = at::randn({5, 2}, at::kDouble);
+  for (const double far : {0.0, 1e4, -1e4}) {
+    const Tensor weights = segment_softmax(y + far, segments);
+    EXPECT_TRUE(weights[1].equal(at::ones({2}, at::kDouble))) << "alone";
+    const Tensor third = at::stack({y[0], y[2], y[4]}).softmax(0);
+    EXPECT_TRUE(at::stack({weights[0], weights[2], weights[4]}).allclose(third, 0, 1e-10)) << far;
+  }
+  EXPECT_EQ(
+      segment_softmax(at::empty({0, 2}), segments_by(at::empty({0}, at::kLong), 3, "item")).size(0),
+      0);
+}
+
+TEST_F(MessagePassing, GatDropsCoefficientsInTraining) {
+  const Tensor x = at::randn({kNodes, 6}, at::kDouble);
+  const Edges edges(with_own_loops(odd_edges(), kNodes), kNodes);
+  Gat layer(6, 3, 0.5);
+  layer.to(at::kDouble);
+  const Tensor z = layer.named_parameters()["map.weight"].matmul(x[6]);
+  bool dropped = false, kept = false;
+  for (int pass = 0; pass < 20; ++pass) {
+    // The only coefficient of node 6 is 1: each head of it is dropped, or doubled.
+    const Tensor found = layer.forward({x, {}}, edges).nodes[6];
+    for (std::int64_t head = 0; head < 3; ++head) {
+      const Tensor part = found.narrow(0, 2 * head, 2);
+      const bool none = part.eq(0).all().item<bool>();
+      EXPECT_TRUE(none || part.allclose(2 * z.narrow(0, 2 * head, 2), 0, 1e-12));
+      (none ? dropped : kept) = true;
+    }
+  }
+  EXPECT_TRUE(dropped && kept);
+  layer.eval();
+  EXPECT_TRUE(layer.forward({x, {}}, edges).nodes[6].allclose(z, 0, 1e-12));
+}
+
 TEST_F(MessagePassing, NamesAnEdgeThatLeadsNowhere) {
   try {
     Edges(at::tensor({0, 1, 1, 4}, at::kLong).view({2, 2}), 3);
@@ -267,6 +390,7 @@ TEST_F(MessagePassing, NamesAnEdgeThatLeadsNowhere) {
   const Case in;
   EXPECT_THROW(gine_sum(in.x, in.e.narrow(0, 0, 4), in.edges), ShapeError);
   EXPECT_THROW(gated_sums(in.x, in.e, in.edges), ShapeError);
+  EXPECT_THROW(routed_sum(in.e, in.edges.by_source, in.edges.by_target), ShapeError);
 }
 
 TEST_F(MessagePassing, TakesGraphsWithoutEdges) {
@@ -277,6 +401,13 @@ TEST_F(MessagePassing, TakesGraphsWithoutEdges) {
   const GraphTokens found = layer.forward({x, at::empty({0, 4})}, edges);
   found.nodes.square().sum().backward();
   EXPECT_TRUE(x.grad().isfinite().all().item<bool>());
+  for (const Plain& plain : plain_layers(4)) {
+    const Edges own(plain.loops ? with_own_loops(at::empty({0, 2}, at::kLong), 3)
+                                : at::empty({0, 2}, at::kLong),
+                    3);
+    const Tensor y = plain.layer->forward({x, {}}, own).nodes;
+    EXPECT_TRUE(y.isfinite().all().item<bool>()) << plain.name;
+  }
 }
 
 }  // namespace

@@ -103,6 +103,15 @@ TEST_F(Planetoid, CountsEachLinkOnceInBothDirections) {
   EXPECT_TRUE(edges.equal(at::tensor({1, 0, 2, 0, 0, 1, 0, 2}, at::kLong).view({4, 2})));
 }
 
+TEST_F(Planetoid, ReadsASetThatNobodyPublished) {
+  PlanetoidFiles files;
+  files.name = "mine";
+  files.write(folder_);
+  const auto dataset = make_dataset("planetoid", "{name: mine, root: " + folder_.path() + "}");
+  EXPECT_EQ(dataset->info().name, "mine");
+  EXPECT_EQ(counted(dataset->example(Split::train, 0, nullptr)).size(), 4U);
+}
+
 TEST_F(Planetoid, HoldsLinksOut) {
   PlanetoidFiles files;
   files.links.clear();

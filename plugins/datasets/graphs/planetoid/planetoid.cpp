@@ -34,7 +34,8 @@ struct PlanetoidOptions : EncodingOptions {
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("name", name, required(one_of("cora", "citeseer", "pubmed")), "the set");
+    v("name", name, required(),
+      "the set, as its files are called: cora of ind.cora.x; published are cora, citeseer, pubmed");
     v("root", root, "folder with the files, or the one above it; empty: $ATTNLAB_DATA/graphs");
     v("normalise", normalise, "each paper's words divided by their sum, as is usual");
     v("links", links, range(0, 0.45),
