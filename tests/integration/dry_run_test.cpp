@@ -38,7 +38,7 @@ TEST_F(DryRun, FindsWhatIsWrongWithTheTrainingBeforeAFolderIsMade) {
        "not say how deep its layers are"},
       {{"tiny.yaml", "train.optimizer.groups={head: {match: [haed.*]}}"},
        "train.optimizer.groups.head.match: 'haed.*' is the name of no trained parameter; did you"},
-      {{"tiny.yaml", "dataset.validation=0.25", "train.protocol=sound",
+      {{"tiny.yaml", "dataset.validation=16", "train.protocol=sound",
         "train.early_stop.metric=acuracy"},
        "argument 'train.early_stop.metric=acuracy': train.early_stop.metric: the task gives no "
        "'acuracy'; did you mean 'accuracy'?"},

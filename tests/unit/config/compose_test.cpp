@@ -439,7 +439,7 @@ TEST(Value, RefusesWhatIsNeitherAndSaysToQuoteIt) {
     return message_of<ConfigError>([&] { parse_value(text, {"--set", 0, 0}); });
   };
   const std::string remedy = "; put a text that holds such signs in quotes";
-  EXPECT_EQ(refused("[old] data"), "--set: ' data' stands behind the closing ']'" + remedy);
+  EXPECT_EQ(refused("[old] data"), "--set: 'data' stands behind the closing ']'" + remedy);
   EXPECT_EQ(refused("'a' b"), "--set: 'b' stands behind the closing quote" + remedy);
   EXPECT_EQ(refused("'tis"), "--set: the quote ' is not closed" + remedy);
   EXPECT_EQ(refused("[a"), "--set: ']' is missing" + remedy);
