@@ -134,12 +134,12 @@ bool in_order(const IndexEntry& a, const IndexEntry& b) {
   return order != 0 ? order > 0 : a.file < b.file;
 }
 
-/// Two bundles that file systems and readers take for one plugin of one version.
-/// @param index  in order. @throws BundleError naming both files.
+/// Two bundles of one plugin and version, of which a reader gets either.
+/// @throws BundleError naming both files.
 void refuse_two_of_one(const Index& index, const std::string& folder) {
   std::map<std::string, const IndexEntry*> known;
   for (const IndexEntry& entry : index.bundles) {
-    const auto [found, fresh] = known.emplace(lower(entry.id + " " + entry.version), &entry);
+    const auto [found, fresh] = known.emplace(entry.id + " " + entry.version, &entry);
     if (fresh || found->second->sha256 == entry.sha256) continue;
     throw BundleError(
         fmt::format("{0}/{1} and {0}/{2}: both are {3} {4}, and are not the same; "

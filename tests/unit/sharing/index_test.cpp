@@ -106,13 +106,16 @@ TEST_F(IndexTest, IsNotMadeWhereNobodyCouldUseIt) {
 }
 
 TEST_F(IndexTest, IsNotMadeOfTwoBundlesThatAreOneToAReader) {
-  add("2.0.0-rc");
-  add("2.0.0-RC");
+  add("2.0.0");
+  auto files = made_files();
+  files.front().bytes += "# another one\n";
+  write_file(at() + "/Sharp-2.0.0.attnlab",
+             write_bundle(made_contents("acme/sharp", "2.0.0"), files, acme_.signer()));
   EXPECT_THAT(message_of<BundleError>([&] { publish(); }),
-              AllOf(HasSubstr("sharp-2.0.0-RC.attnlab"), HasSubstr("sharp-2.0.0-rc.attnlab"),
+              AllOf(HasSubstr("Sharp-2.0.0.attnlab"), HasSubstr("sharp-2.0.0.attnlab"),
                     HasSubstr("move one away")));
-  fs::remove(at() + "/sharp-2.0.0-RC.attnlab");
-  fs::copy(at() + "/sharp-2.0.0-rc.attnlab", at() + "/the-same.attnlab");
+  fs::remove(at() + "/Sharp-2.0.0.attnlab");
+  fs::copy(at() + "/sharp-2.0.0.attnlab", at() + "/the-same.attnlab");
   publish();
   EXPECT_EQ(answer(), "taken");
 }
