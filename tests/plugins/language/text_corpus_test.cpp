@@ -67,7 +67,7 @@ TEST_F(TextCorpus, ReadsNamedFilesFoldersAndSingleFiles) {
 }
 
 TEST_F(TextCorpus, OfAFolderHoldsNothingHiddenAndSaysThatItsFoldersAreNotRead) {
-  folder.write("en/one", "12345\n");
+  folder.write("en/one", "12\n12\n");
   for (const char* name : {"en/.hidden", "en/.ipynb_checkpoints/one", "en/Thumbs.db",
                            "en/desktop.ini", "en/__MACOSX/._one"}) {
     folder.write(name, "x");
