@@ -155,7 +155,7 @@ class Scalars {
  private:
   static constexpr const char* kNoNumber = "there is no number where the header says so";
 
-  [[noreturn]] void fail(const std::string& what) const {
+  [[noreturn]] void fail(std::string_view what) const {
     const auto line = lines_before_ + 1 +
                       static_cast<std::size_t>(std::count(
                           bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(at_), '\n'));
