@@ -31,8 +31,8 @@ class Convolution : public torch::nn::Module {
 };
 
 /// Batch normalisation of maps [B, C, h, w]; one number a channel is normed by the running
-/// statistics (framework/nn/kernels/batch_statistics.h). Frozen, it keeps all four numbers of a channel as they
-/// are, in training, too (torchvision's FrozenBatchNorm2d, but for its eps).
+/// statistics (framework/nn/kernels/batch_statistics.h). Frozen, it keeps all four numbers of a
+/// channel as they are, in training, too (torchvision's FrozenBatchNorm2d, but for its eps).
 class MapNorm : public torch::nn::Module {
  public:
   MapNorm(std::int64_t channels, bool frozen);

@@ -14,8 +14,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <array>
+#include <cmath>
 #include <numeric>
 
 #include "framework/base/files.h"
