@@ -40,9 +40,10 @@ TEST(ConformanceKit, FindsNumbersTooCoarseForTheirDtype) {
 }
 
 /// Softmax attention that adds one key after the other, and rounds each sum: as a processor does
-/// that knows 16 bits alone.
+/// that knows 16 bits alone. In float64 it is right.
 Wrong::Attend adding_up_in(at::ScalarType dtype) {
-  return [=](Wrong&, const In& in, Context&) {
+  return [=](Wrong& self, const In& in, Context& context) {
+    if (in.values.scalar_type() == at::kDouble) return self.sound(in, context);
     const Tensor weights = at::matmul(in.queries, in.keys.transpose(-2, -1)).softmax(-1);
     const Tensor parts = (weights.unsqueeze(-1) * in.values.unsqueeze(2)).permute({3, 0, 1, 2, 4});
     const Tensor sum = at::zeros(parts.sizes().slice(1), parts.options().dtype(dtype)).unsqueeze(0);
