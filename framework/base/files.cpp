@@ -316,18 +316,19 @@ ScratchFolder::ScratchFolder()
 
 ScratchFolder::~ScratchFolder() { remove_tree(path_); }
 
+void open_to_owner(int at, const char* name) {
+  const int path = ::openat(at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (path < 0) return;
+  ::chmod(fmt::format("/proc/self/fd/{}", path).c_str(), S_IRWXU);
+  ::close(path);
+}
+
 namespace {
 
-/// Opens a folder, also one that is closed to its owner; links are not followed.
-/// @returns a descriptor, -1 where that cannot be.
-int open_folder(int at, const char* name) {
-  const int path = ::openat(at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (path < 0) return -1;
-  const std::string same = fmt::format("/proc/self/fd/{}", path);
-  ::chmod(same.c_str(), S_IRWXU);
-  const int opened = ::openat(path, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  ::close(path);
-  return opened;
+/// @returns a descriptor, -1 where it is no folder.
+int opened_to_owner(int at, const char* name) {
+  open_to_owner(at, name);
+  return ::openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
 std::vector<std::string> names_in(int folder) {
@@ -352,9 +353,8 @@ bool remove_one(int folder, const std::string& name) {
 void empty_folder(int top) {
   std::uint64_t moved = 0;
   const auto move_up = [&](int from, const std::string& name) {
-    const int inner = open_folder(from, name.c_str());  // to be moved it must be open
-    if (inner >= 0) ::close(inner);
-    constexpr int kTries = 100;  // names that the folder has already
+    open_to_owner(from, name.c_str());  // else it cannot be moved
+    constexpr int kTries = 100;         // names that the folder has already
     for (int i = 0; i < kTries; ++i) {
       const std::string fresh = fmt::format(".attnlab-{}", moved++);
       if (::renameat(from, name.c_str(), top, fresh.c_str()) == 0) return true;
@@ -368,7 +368,7 @@ void empty_folder(int top) {
         went_on = true;
         continue;
       }
-      const int folder = open_folder(top, name.c_str());
+      const int folder = opened_to_owner(top, name.c_str());
       if (folder < 0) continue;
       for (const std::string& inner : names_in(folder)) {
         went_on = remove_one(folder, inner) || move_up(folder, inner) || went_on;
@@ -386,7 +386,7 @@ void remove_tree(const std::string& folder) {
   std::filesystem::remove_all(folder, error);
   if (!error) return;
   // It is too deep for that, or a folder in it is closed.
-  const int top = open_folder(AT_FDCWD, folder.c_str());
+  const int top = opened_to_owner(AT_FDCWD, folder.c_str());
   if (top < 0) return;
   empty_folder(top);
   ::close(top);

@@ -48,6 +48,10 @@ class AtomicFile {
 /// writing now.
 void remove_dead_temporaries(const std::string& folder);
 
+/// Gives a folder's owner all rights to it, for what foreign code closed. A link is not followed.
+/// @param at  an open folder, or AT_FDCWD
+void open_to_owner(int at, const char* name);
+
 /// Removes a folder and all in it as far as this user may, folders closed to their owner included;
 /// no error where there is none. Links are removed, never followed.
 void remove_tree(const std::string& folder);

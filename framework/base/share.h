@@ -5,16 +5,16 @@
 
 namespace attnlab {
 
-/// How many of `count` examples a share is, rounded. 0 is none.
+/// How many of `count` examples a share is, rounded. 0 means no example.
 /// @param option  for messages
-/// @throws OptionError where a share above 0 is no example: what asks for some gets some.
+/// @throws OptionError where a share above 0 comes to less than one example.
 std::int64_t share_of(const char* option, double share, std::int64_t count);
 
-/// So many of `count`: below 1 a share of them as above, from 1 on a number.
+/// So many of `count`: below 1 a share of them as above, from 1 on a number of examples.
 /// @throws OptionError also for what is neither, or more than there are.
 std::int64_t wanted_of(const char* option, double wanted, std::int64_t count);
 
-/// @param least  the smallest share that is one example
+/// @param least  the smallest share that comes to one example
 /// @throws OptionError that says so.
 [[noreturn]] void refuse_share(const char* option, double share, std::int64_t count, double least);
 

@@ -55,14 +55,10 @@ struct Composition {
 /// @throws ConfigError with file, line and column.
 Node parse_yaml(const std::string& text, const std::string& file);
 
-/// @throws ConfigError where a text is not UTF-8, or has control characters.
-/// @param place  where the text begins; without a line: what all of it carries
-void check_text(std::string_view text, Place place);
-
-/// Parses a value that a shell, or a comma of a grammar, has delimited: [a, b] and {key: value} are
-/// lists and maps, 'a' and "a" texts as in YAML. Anything else is one word, number or text as it
-/// stands to its end, within brackets to the next comma or closing bracket: `#`, `&`, `*`, a colon
-/// and the like are plain signs in it.
+/// Parses a value that a shell, or a comma of a grammar, has delimited. [a, b], {key: value}, 'a'
+/// and "a" are lists, maps and texts as YAML has them; comments, anchors and tags in them, and what
+/// stands behind them, are refused. Anything else is a number, a word or a text as it stands: `#`,
+/// `&`, `*`, a colon and the like are plain signs in it.
 /// @param place  what all of it carries. @throws ConfigError.
 Node parse_value(const std::string& text, const Place& place);
 

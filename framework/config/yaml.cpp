@@ -9,6 +9,8 @@
 #include <sstream>
 
 #include "framework/base/byte_order_mark.h"
+#include "framework/base/foreign_text.h"
+#include "framework/base/text.h"
 #include "framework/base/unicode.h"
 #include "framework/config/compose.h"
 
@@ -22,10 +24,34 @@ constexpr std::size_t kMostKeys = 2'000;       // of one map, which is searched 
 constexpr std::size_t kDeepest = 100;          // maps and lists around a value
 constexpr std::string_view kMustBeGiven = "???";
 
+/// Anchors and tags.
+enum class Marks { work, are_refused };
+
 void replace_all(std::string& text, std::string_view what, std::string_view with) {
   for (std::size_t at = text.find(what); at != std::string::npos;
        at = text.find(what, at + with.size())) {
     text.replace(at, what.size(), with);
+  }
+}
+
+/// yaml-cpp would guess at another encoding, or keep what is not UTF-8; and a zero byte confuses
+/// it.
+/// @param place  where the text begins; without a line: what all of it carries
+void check_text(std::string_view text, Place place) {
+  const bool counts = place.line > 0;
+  while (!text.empty()) {
+    const std::size_t size = character_size(text);
+    if (size == 0) {
+      throw ConfigError(place, fmt::format("this is not UTF-8; {} in that encoding",
+                                           counts ? "save the file" : "give it"));
+    }
+    const auto first = static_cast<unsigned char>(text[0]);
+    if (first < 0x20 && first != '\t' && first != '\n' && first != '\r') {
+      throw ConfigError(place, "a control character; YAML has none");
+    }
+    if (counts) place.column += static_cast<int>(size);
+    if (counts && text[0] == '\n') place = {place.file, place.line + 1, 1};
+    text.remove_prefix(size);
   }
 }
 
@@ -43,8 +69,8 @@ std::string stand_in_for_must_be_given(const std::string& text) {
 class TreeBuilder : public YAML::EventHandler {
  public:
   /// @param stand_in  what stands for `???` in the text; empty: nothing does
-  TreeBuilder(std::string file, std::string stand_in)
-      : file_(std::move(file)), stand_in_(std::move(stand_in)) {
+  TreeBuilder(std::string file, std::string stand_in, Marks marks)
+      : file_(std::move(file)), stand_in_(std::move(stand_in)), marks_(marks) {
     root_.set_place({file_, 1, 1});  // of an empty document
   }
 
@@ -70,6 +96,7 @@ class TreeBuilder : public YAML::EventHandler {
   }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
+    check_marks(mark, tag, anchor);
     std::string text = value;
     // yaml-cpp makes bytes of `\N` and `\_` that are not UTF-8.
     if (!is_utf8(text)) {
@@ -80,13 +107,15 @@ class TreeBuilder : public YAML::EventHandler {
     const bool quoted = tag == "!" || tag == "tag:yaml.org,2002:str";
     add(Node::scalar(std::move(text), place(mark), quoted), anchor);
   }
-  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value) override {
+    check_marks(mark, tag, anchor);
     open({Node::list(place(mark)), anchor, {}, {}});
   }
   void OnSequenceEnd() override { close(); }
-  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                   YAML::EmitterStyle::value) override {
+    check_marks(mark, tag, anchor);
     open({Node::map(place(mark)), anchor, {}, {}});
   }
   void OnMapEnd() override { close(); }
@@ -98,6 +127,13 @@ class TreeBuilder : public YAML::EventHandler {
     std::string key;
     bool has_key = false;
   };
+
+  /// @param tag  "?" of a value that has none, "!" of one in quotes
+  void check_marks(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) const {
+    const bool tagged = !tag.empty() && tag != "?" && tag != "!";
+    if (marks_ == Marks::work || (anchor == 0 && !tagged)) return;
+    throw ConfigError(place(mark), anchor != 0 ? "'&' begins an anchor" : "'!' begins a tag");
+  }
 
   void open(Open inner) {
     if (open_.size() == kDeepest) {
@@ -170,6 +206,7 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   std::string file_, stand_in_;
+  Marks marks_;
   Node root_;
   std::vector<std::string> problems_;
   std::vector<Open> open_;
@@ -177,15 +214,15 @@ class TreeBuilder : public YAML::EventHandler {
   std::size_t nodes_ = 0;
 };
 
-Node parse_document(std::string text, const std::string& file) {
+Node parse_document(std::string text, const std::string& file, Marks marks = Marks::work) {
   std::string stand_in;
   if (text.find(kMustBeGiven) != std::string::npos) stand_in = stand_in_for_must_be_given(text);
   if (!stand_in.empty()) replace_all(text, kMustBeGiven, stand_in);
   std::istringstream stream(text);
   YAML::Parser parser(stream);
-  TreeBuilder builder(file, stand_in);
+  TreeBuilder builder(file, stand_in, marks);
   parser.HandleNextDocument(builder);
-  TreeBuilder more(file, stand_in);
+  TreeBuilder more(file, stand_in, marks);
   if (parser.HandleNextDocument(more)) {
     throw ConfigError({file, 0, 0}, "holds more than one YAML document; keep one");
   }
@@ -203,25 +240,55 @@ void refuse_open_quote(const std::string& text, const std::string& file) {
   }
 }
 
+void set_places(Node& node, const Place& place) {
+  node.set_place(place);
+  for (Node& item : node.items()) set_places(item, place);
+  for (auto& [key, value] : node.entries()) {
+    set_places(value, place);
+    node.set_key_place(key, place);
+  }
+}
+
+/// A list, a map, or a text in quotes. It is read as the only item of a list, so that what stands
+/// behind it, and a comment, which would hide the end of that list, are errors.
+Node parse_delimited(std::string_view text) {
+  try {
+    Node list = parse_document(fmt::format("[{}\n]", text), "", Marks::are_refused);
+    if (list.items().size() != 1) throw ConfigError("more stands behind it");
+    return std::move(list.items()[0]);
+  } catch (const YAML::Exception& error) {
+    throw ConfigError(error.msg);
+  }
+}
+
+/// A word, a number, nothing, or a text. A text keeps its blanks.
+Node parse_plain(std::string_view text) {
+  const std::string_view word = trimmed(text);
+  if (word.empty() || word == "null" || word == "Null" || word == "NULL" || word == "~") return {};
+  Node node = Node::scalar(std::string(word));
+  return node.as_bool() || node.as_double() ? node : Node::scalar(std::string(text));
+}
+
 }  // namespace
 
-// yaml-cpp would guess at another encoding, or keep what is none; and a zero confuses it.
-void check_text(std::string_view text, Place place) {
-  const bool counts = place.line > 0;
-  while (!text.empty()) {
-    const std::size_t size = character_size(text);
-    if (size == 0) {
-      throw ConfigError(place, fmt::format("this is not UTF-8; {} in that encoding",
-                                           counts ? "save the file" : "give it"));
+Node parse_value(const std::string& text, const Place& place) {
+  check_text(text, place);
+  const std::string_view bare = trimmed(text);
+  Node value;
+  if (!bare.empty() && std::string_view("[{'\"").find(bare.front()) != std::string_view::npos) {
+    try {
+      value = parse_delimited(bare);
+    } catch (const ConfigError& error) {
+      throw ConfigError(place,
+                        fmt::format("{}: {}; put a text that holds signs such as # [ {{ & in "
+                                    "quotes",
+                                    one_line(bare, 100), error.what()));
     }
-    const auto first = static_cast<unsigned char>(text[0]);
-    if (first < 0x20 && first != '\t' && first != '\n' && first != '\r') {
-      throw ConfigError(place, "a control character; YAML has none");
-    }
-    if (counts) place.column += static_cast<int>(size);
-    if (counts && text[0] == '\n') place = {place.file, place.line + 1, 1};
-    text.remove_prefix(size);
+  } else {
+    value = parse_plain(text);
   }
+  set_places(value, place);
+  return value;
 }
 
 Node parse_yaml(const std::string& given, const std::string& file) {

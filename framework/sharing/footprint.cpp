@@ -15,6 +15,8 @@
 #include <set>
 #include <sstream>
 
+#include "framework/base/files.h"
+
 namespace attnlab::sharing {
 namespace {
 
@@ -34,16 +36,12 @@ void each_name(int folder, const std::function<void(int, const char*)>& use) {
   ::closedir(names);
 }
 
-/// @returns a descriptor, -1 where there is none.
+/// What the foreign code hides is counted all the same. @returns a descriptor, -1: it is no folder
 int open_folder(int at, const char* name) {
   constexpr int kHow = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
   const int opened = ::openat(at, name, kHow);
   if (opened >= 0 || errno != EACCES) return opened;
-  // What the foreign code hides is counted all the same. (A link is not followed: it is no folder.)
-  const int path = ::openat(at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (path < 0) return -1;
-  ::chmod(fmt::format("/proc/self/fd/{}", path).c_str(), S_IRWXU);
-  ::close(path);
+  open_to_owner(at, name);
   return ::openat(at, name, kHow);
 }
 

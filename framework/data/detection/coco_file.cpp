@@ -24,7 +24,7 @@ using Json = nlohmann::json;
 struct Object {
   std::map<std::string, double> numbers;
   std::map<std::string, std::string> texts;  ///< of the keys that are asked for
-  std::vector<double> box;                   ///< NaN for what is no number
+  std::vector<double> box;                   ///< NaN where the file has something else than a number
 };
 
 struct Annotation {
@@ -112,7 +112,7 @@ class Events final : public nlohmann::json_sax<Json> {
   bool in_box() const {
     return depth_ == 4 && in_list_ && key_ == "bbox" && section_ == "annotations";
   }
-  /// An element of a box that is no number takes its place all the same.
+  /// An element of a box that is not a number takes its place all the same.
   bool no_number() {
     if (in_box()) object_.box.push_back(std::numeric_limits<double>::quiet_NaN());
     return true;
