@@ -26,17 +26,21 @@ void answer_usage(const std::string& command, const Words& words) {
 
 }  // namespace
 
-int engine_command(const std::string& command, const Words& words) {
-  answer_usage(command, words);
+void* load_engine() {
   hold_libraries_to_instruction_set();  // before they are loaded
   use_fitting_blas(system_blas_core());
   const std::string path = Installation::of_this_program().engine();
   void* engine = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (engine == nullptr) throw PluginError("cannot load the engine: " + std::string(::dlerror()));
-  using Entry = int(const std::string&, const Words&);
-  auto* entry = reinterpret_cast<Entry*>(::dlsym(engine, "attnlab_engine"));
+  void* entry = ::dlsym(engine, "attnlab_engine");
   if (entry == nullptr) throw PluginError(path + ": is not an engine; install attnlab again");
-  return entry(command, words);
+  return entry;
+}
+
+int engine_command(const std::string& command, const Words& words) {
+  answer_usage(command, words);
+  using Entry = int(const std::string&, const Words&);
+  return reinterpret_cast<Entry*>(load_engine())(command, words);
 }
 
 }  // namespace attnlab

@@ -17,6 +17,7 @@
 #include "framework/base/threads.h"
 #include "framework/runs/metric_text.h"
 #include "framework/runs/run_lock.h"
+#include "runner/fork_server.h"
 #include "runner/process.h"
 
 namespace attnlab {
@@ -110,6 +111,15 @@ std::vector<Unit> units_of(const std::vector<LaunchedCell>& cells, std::int64_t 
   return units;
 }
 
+/// Where runs are carried out one after the other.
+struct RunPlace {
+  explicit RunPlace(std::int64_t threads)
+      : environment{{"OMP_NUM_THREADS", std::to_string(threads)}}, server(environment) {}
+
+  std::map<std::string, std::string> environment;
+  ForkServer server;
+};
+
 /// One call of `launch`.
 class LocalLaunch {
  public:
@@ -125,6 +135,7 @@ class LocalLaunch {
     const std::int64_t places = std::clamp<std::int64_t>(options_.jobs, 1, count);
     const std::vector<int> cores = usable_cores();
     const std::vector<CoreShare> shares = share_cores(cores, core_quota(), places, most_threads());
+    shares_load_ = count > places;
     tell(shares, cores.size());
     start(shares);
     if (error_) std::rethrow_exception(error_);
@@ -159,12 +170,13 @@ class LocalLaunch {
   void work(const CoreShare& share) {
     try {
       bind_this_thread(share.cores);  // the runs that this thread starts inherit it
+      RunPlace place(share.threads);
       for (std::size_t i = next_++; i < units_.size(); i = next_++) {
         if (interrupted() || stop_.stopped()) return;
-        if (units_[i].size() > 1 && run_together(units_[i], share)) continue;
+        if (units_[i].size() > 1 && run_together(units_[i], place)) continue;
         for (const LaunchedCell* cell : units_[i]) {
           if (interrupted() || stop_.stopped()) return;
-          if (!last_status(cell->folder).finished()) run_cell(*cell, share);
+          if (!last_status(cell->folder).finished()) run_cell(*cell, place);
         }
       }
     } catch (...) {
@@ -176,13 +188,13 @@ class LocalLaunch {
 
   /// @returns false where that failed: then each cell is run by itself, so that one that dies does
   ///          not touch the others.
-  bool run_together(const Unit& unit, const CoreShare& share) {
+  bool run_together(const Unit& unit, RunPlace& place) {
     Words words = {"run", "--ensemble", "--resume", "--progress", "json"};
     for (const LaunchedCell* cell : unit) words.push_back(cell->folder.path());
     const std::string log = unit.front()->folder.file("log.txt");
     Outcome outcome;
     try {
-      outcome = carry_out(words, log, "", share);
+      outcome = carry_out(words, log, "", place);
     } catch (const FileError&) {  // of the first of them, which says so when it is run by itself
       return false;
     }
@@ -197,11 +209,11 @@ class LocalLaunch {
     return false;
   }
 
-  void run_cell(const LaunchedCell& cell, const CoreShare& share) {
+  void run_cell(const LaunchedCell& cell, RunPlace& place) {
     Outcome outcome;
     try {
       outcome = carry_out({"run", cell.folder.path(), "--resume", "--progress", "json"},
-                          cell.folder.file("log.txt"), cell.label, share);
+                          cell.folder.file("log.txt"), cell.label, place);
     } catch (const FileError& error) {
       return report_closed(cell, error);
     }
@@ -257,7 +269,7 @@ class LocalLaunch {
 
   /// @param label  of the run; empty: of many, whose names are in what they report
   Outcome carry_out(const Words& words, const std::string& log, const std::string& label,
-                    const CoreShare& share) {
+                    RunPlace& place) {
     Outcome outcome;
     const auto on_line = [&](const std::string& line) {
       ProgressEvent event;
@@ -278,7 +290,8 @@ class LocalLaunch {
     };
     ProcessOptions options;
     options.stop = &stop_;
-    options.environment["OMP_NUM_THREADS"] = std::to_string(share.threads);
+    options.environment = place.environment;
+    options.server = shares_load_ ? &place.server : nullptr;
     outcome.process = run_self(words, log, on_line, options);
     return outcome;
   }
@@ -303,6 +316,7 @@ class LocalLaunch {
   SharedProgress progress_;
   StopSwitch stop_;
   std::atomic<std::size_t> next_{0};
+  bool shares_load_ = false;  ///< some place has several runs
   std::mutex error_mutex_;
   std::exception_ptr error_;
 };

@@ -17,6 +17,7 @@
 #include "framework/base/printable_stream.h"
 #include "framework/base/text.h"
 #include "runner/commands.h"
+#include "runner/fork_server.h"
 #include "runner/sharing_command.h"
 
 namespace attnlab {
@@ -189,5 +190,7 @@ int main(int argc, char** argv) {
   open_closed_streams();
   // A reader that left, and a limit of file sizes, are errors of writing, not the end of a run.
   for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
-  return attnlab::run_program(attnlab::Words(argv + 1, argv + argc));
+  attnlab::Words words(argv + 1, argv + argc);
+  if (attnlab::is_fork_server(words)) words = attnlab::words_of_job(attnlab::load_engine);
+  return attnlab::run_program(words);
 }

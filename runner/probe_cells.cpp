@@ -7,6 +7,7 @@
 #include <set>
 
 #include "framework/base/files.h"
+#include "framework/base/text.h"
 #include "runner/arguments.h"
 #include "runner/process.h"
 
@@ -41,13 +42,23 @@ void write_experiment(const Experiment& experiment, const std::string& file) {
   write_file(file, to_yaml(config));
 }
 
+/// How each is trained, as JSON.
+void write_sections(const std::vector<const Experiment*>& experiments, const std::string& file) {
+  std::vector<std::string> sections;
+  sections.reserve(experiments.size());
+  for (const Experiment* one : experiments) {
+    sections.push_back(canonical_text(one->resolved.at("train")));
+  }
+  write_file(file, fmt::format("[{}]", join(sections, ",\n")));
+}
+
 /// The costs of experiments that cost the same, each with its own problem.
-std::vector<CellCosts> measured_costs(const std::vector<Experiment>& experiments,
-                                      std::int64_t steps) {
+std::vector<CellCosts> measured_costs(const std::vector<const Experiment*>& experiments,
+                                      std::int64_t steps, ForkServer& server) {
   CellCosts costs;
   try {
-    costs =
-        probe_experiment(experiments.front(), steps, {experiments.begin() + 1, experiments.end()});
+    costs = probe_experiment(*experiments.front(), steps, server,
+                             {experiments.begin() + 1, experiments.end()});
   } catch (const ConfigError& error) {
     costs.problem = error.what();
   }
@@ -61,32 +72,30 @@ std::vector<CellCosts> measured_costs(const std::vector<Experiment>& experiments
 
 }  // namespace
 
-CellCosts probe_experiment(const Experiment& experiment, std::int64_t steps,
-                           const std::vector<Experiment>& also) {
+CellCosts probe_experiment(const Experiment& experiment, std::int64_t steps, ForkServer& server,
+                           const std::vector<const Experiment*>& also) {
   const ScratchFolder scratch;
   const std::string file = scratch.file("experiment.yaml"), log = scratch.file("log.txt");
   write_experiment(experiment, file);
-  Words words = {"probe", file, "--steps", std::to_string(steps)}, files = {file};
-  if (!also.empty()) words.emplace_back("--also");
-  for (const Experiment& other : also) {
-    files.push_back(scratch.file(fmt::format("{}.yaml", files.size())));
-    write_experiment(other, files.back());
-    words.push_back(files.back());
+  Words words = {"probe", file, "--steps", std::to_string(steps)};
+  if (!also.empty()) {
+    words.insert(words.end(), {"--also", scratch.file("also.json")});
+    write_sections(also, words.back());
   }
   std::string answer;
-  const ProcessResult result = run_self(words, log, [&](const std::string& line) {
-    if (!line.empty() && line[0] == '{') answer = line;
-  });
+  const ProcessResult result = run_self(words, log,
+                                        [&](const std::string& line) {
+                                          if (!line.empty() && line[0] == '{') answer = line;
+                                        },
+                                        {.server = &server});
   if (result.exit_code == kDataMissing) throw DataMissingError(complaint(result, log, file));
   if (!result.ok() || answer.empty()) throw ConfigError(complaint(result, log, file));
   CellCosts costs = parse_probe(answer);
-  for (std::size_t i = 0; i < std::min(files.size(), costs.problems.size()); ++i) {
-    costs.problems[i] = without_file(costs.problems[i], files[i]);
-  }
+  for (std::string& problem : costs.problems) problem = without_file(std::move(problem), file);
   return costs;
 }
 
-DataOf ask_data(const std::vector<Cell>& cells) {
+DataOf ask_data(const std::vector<Cell>& cells, ForkServer& server) {
   // Copies: `identify` replaces the cells while it asks.
   auto by_section = std::make_shared<std::map<std::string, std::vector<Experiment>>>();
   std::set<std::string> seen;
@@ -98,12 +107,12 @@ DataOf ask_data(const std::vector<Cell>& cells) {
       list.push_back(cell.experiment);
     }
   }
-  return [by_section](const Experiment& experiment) {
+  return [by_section, &server](const Experiment& experiment) {
     const std::string section = canonical_text(experiment.resolved.at("dataset"));
     std::string problem;
     for (const Experiment& one : by_section->at(section)) {
       try {
-        return probe_experiment(one, 0).data;
+        return probe_experiment(one, 0, server).data;
       } catch (const ConfigError& error) {
         if (problem.empty()) problem = error.what();
       }
@@ -113,20 +122,22 @@ DataOf ask_data(const std::vector<Cell>& cells) {
   };
 }
 
-SuiteCosts measure_costs(const Suite& suite, std::int64_t steps) {
+SuiteCosts measure_costs(const Suite& suite, std::int64_t steps, ForkServer& server) {
   using Row = std::pair<std::string, std::string>;          // experiment and attention
   std::map<std::string, std::map<Row, const Cell*>> alike;  // a grid has many that cost the same
   for (const Cell& cell : suite.cells) {
     if (cell.action != CellAction::run) continue;
     const Row row(cell.experiment.name, cell.experiment.attention.label);
-    alike[cost_key(cell.experiment)].emplace(row, &cell);
+    const Node* evaluate = cell.experiment.resolved.find("evaluate");  // an entry may judge epochs
+    const std::string asked = evaluate == nullptr ? "" : canonical_text(*evaluate);
+    alike[cost_key(cell.experiment) + asked].emplace(row, &cell);
   }
   SuiteCosts costs;
   for (const auto& [key, rows] : alike) {
     if (interrupted()) break;
-    std::vector<Experiment> experiments;
-    for (const auto& [row, cell] : rows) experiments.push_back(cell->experiment);
-    const std::vector<CellCosts> measured = measured_costs(experiments, steps);
+    std::vector<const Experiment*> experiments;
+    for (const auto& [row, cell] : rows) experiments.push_back(&cell->experiment);
+    const std::vector<CellCosts> measured = measured_costs(experiments, steps, server);
     std::size_t i = 0;
     for (const auto& [row, cell] : rows) costs[row] = measured[i++];
   }

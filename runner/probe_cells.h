@@ -2,24 +2,27 @@
 #pragma once
 
 #include "framework/suites/cell_costs.h"
+#include "runner/fork_server.h"
 
 namespace attnlab {
 
-/// @param steps  training steps to measure; 0: only build it
-/// @param also   experiments of the same cost_key, for CellCosts::problems
+/// @param steps   training steps to measure; 0: only build it
+/// @param server  starts the engine
+/// @param also   experiments that differ in `train` alone, for CellCosts::problems
 /// Writes nothing but a file in the system's folder for temporary files, which goes again.
 /// @throws DataMissingError when the data are not on this machine; ConfigError when the experiment
 ///         cannot be built, in the engine's words.
-CellCosts probe_experiment(const Experiment& experiment, std::int64_t steps,
-                           const std::vector<Experiment>& also = {});
+CellCosts probe_experiment(const Experiment& experiment, std::int64_t steps, ForkServer& server,
+                           const std::vector<const Experiment*>& also = {});
 
 /// The fingerprints of the cells' data, asked for once for each different dataset section. Where an
 /// experiment cannot be built with its attention, the next attention is tried.
+/// @param server  must outlive what is returned
 /// @returns a function for `identify`.
-DataOf ask_data(const std::vector<Cell>& cells);
+DataOf ask_data(const std::vector<Cell>& cells, ForkServer& server);
 
 /// Measures every experiment with every attention that has something to run, once for all that cost
 /// the same (cost_key). What cannot be built, or trained, has a `problem`.
-SuiteCosts measure_costs(const Suite& suite, std::int64_t steps);
+SuiteCosts measure_costs(const Suite& suite, std::int64_t steps, ForkServer& server);
 
 }  // namespace attnlab

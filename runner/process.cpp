@@ -28,6 +28,7 @@
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
+#include "runner/fork_server.h"
 #include "runner/signals.h"
 
 extern char** environ;
@@ -334,20 +335,15 @@ class Log {
 };
 
 pid_t start(const std::vector<std::string>& words, const std::string& log, int output,
-            const std::map<std::string, std::string>& environment) {
-  std::vector<std::string> all = {"attnlab"};
-  all.insert(all.end(), words.begin(), words.end());
+            const ProcessOptions& options) {
   note_signals();
   const Log errors(log);
-  SpawnActions actions;
-  actions.dup(output, STDOUT_FILENO);
-  actions.dup(errors.descriptor(), STDERR_FILENO);
-  pid_t pid = 0;
-  const int error = actions.spawn(pid, "/proc/self/exe", all, environment_with(environment));
-  if (error != 0) {
-    throw Error(std::string("cannot start a process: ") + std::strerror(error));
+  if (options.server != nullptr) {
+    const auto job = options.server->start(words, output, errors.descriptor());
+    if (job) return *job;
   }
-  return pid;
+  return start_self(words, {{STDOUT_FILENO, output}, {STDERR_FILENO, errors.descriptor()}},
+                    options.environment);
 }
 
 /// A pipe; its ends are closed when it goes.
@@ -429,6 +425,20 @@ std::string log_tail(const std::string& path, std::size_t lines) {
   return join(tail, "\n");
 }
 
+pid_t start_self(const std::vector<std::string>& words, const std::map<int, int>& files,
+                 const std::map<std::string, std::string>& environment) {
+  std::vector<std::string> all = {"attnlab"};
+  all.insert(all.end(), words.begin(), words.end());
+  SpawnActions actions;
+  for (const auto& [number, file] : files) actions.dup(file, number);
+  pid_t pid = 0;
+  const int error = actions.spawn(pid, "/proc/self/exe", all, environment_with(environment));
+  if (error != 0) {
+    throw Error(std::string("cannot start a process: ") + std::strerror(error));
+  }
+  return pid;
+}
+
 ProcessResult run_self(const std::vector<std::string>& words, const std::string& log,
                        const std::function<void(const std::string&)>& on_line,
                        const ProcessOptions& options) {
@@ -438,7 +448,7 @@ ProcessResult run_self(const std::vector<std::string>& words, const std::string&
                                   std::chrono::duration<double>(options.time_limit));
   }
   Pipe pipe;
-  Child child(start(words, log, pipe.ends[1], options.environment));
+  Child child(start(words, log, pipe.ends[1], options));
   pipe.close_writing();
   bool timed_out = false;
   {

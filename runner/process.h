@@ -22,6 +22,8 @@ struct ProcessResult {
   bool ok() const { return exit_code == 0 && signal == 0; }
 };
 
+class ForkServer;
+
 /// Ends processes early: those that run with it, and those that are started with it later.
 class StopSwitch {
  public:
@@ -43,10 +45,18 @@ struct ProcessOptions {
   double time_limit = 0;  ///< seconds after which it and all that it started are killed; 0: none
   std::map<std::string, std::string> environment = {};  ///< set beside this process's own
   StopSwitch* stop = nullptr;                           ///< not owned; null: none
+  /// Starts it where it can, in its own environment; not owned; null: a process is started anew.
+  ForkServer* server = nullptr;
 };
 
 /// Bytes of a line that a process prints, at most: what is longer is cut.
 constexpr std::size_t kLongestOutput = std::size_t{1} << 20;
+
+/// Starts this program with other words, as the first process of a group.
+/// @param files  descriptors of this process, by the number that they have there
+/// @throws Error.
+pid_t start_self(const std::vector<std::string>& words, const std::map<int, int>& files,
+                 const std::map<std::string, std::string>& environment);
 
 /// Runs this program with other words and waits for it. May be called from several threads; the
 /// process inherits the calling thread's cores.

@@ -102,10 +102,10 @@ void leave_out_missing(Suite& suite, const DataOf& data_of) {
 }
 
 /// The suite with every cell filed by its identity; with its fallback where data are missing.
-Suite identified(const LoadSuite& load) {
+Suite identified(const LoadSuite& load, ForkServer& server) {
   Suite suite = load(false);
   try {
-    const DataOf data_of = remembered(ask_data(suite.cells));
+    const DataOf data_of = remembered(ask_data(suite.cells, server));
     if (suite.skip_missing_data) leave_out_missing(suite, data_of);
     identify(suite.cells, suite.folder, data_of);
     return suite;
@@ -116,7 +116,7 @@ Suite identified(const LoadSuite& load) {
   suite = load(true);
   suite.notes.push_back("WARNING: the real data were missing; this ran on " +
                         to_flow(suite.fallback));
-  identify(suite.cells, suite.folder, ask_data(suite.cells));
+  identify(suite.cells, suite.folder, ask_data(suite.cells, server));
   return suite;
 }
 
@@ -498,8 +498,9 @@ std::string entries_text(const Suite& suite, const Catalogue& catalogue) {
   return text;
 }
 
-int show_plan(const Suite& suite, std::int64_t jobs, const Catalogue& catalogue) {
-  const SuiteCosts costs = measure_costs(suite, kMeasuredSteps);
+int show_plan(const Suite& suite, std::int64_t jobs, const Catalogue& catalogue,
+              ForkServer& server) {
+  const SuiteCosts costs = measure_costs(suite, kMeasuredSteps, server);
   if (end_on_signals()) return kInterrupted;
   std::cout << dry_run_text(suite, costs, jobs, seeds_text(suite))
             << together_text(suite, catalogue) << entries_text(suite, catalogue) << std::flush;
@@ -579,7 +580,9 @@ int run_suite(const LoadSuite& load, const Arguments& arguments, const std::stri
   const auto launcher = launcher_of(arguments);
   launch_options(arguments, "");  // what is wrong with them is said before anything is opened
   parse_progress_mode(arguments.text("progress", "auto"));
-  Suite suite = identified(load);
+  ForkServer probes({});
+  probes.begin();
+  Suite suite = identified(load, probes);
   if (end_on_signals()) return kInterrupted;
   decide(suite.cells, rerun);
   warn_of(suite);
@@ -588,7 +591,7 @@ int run_suite(const LoadSuite& load, const Arguments& arguments, const std::stri
   note_lost_models(suite, catalogue, rerun.failed);
   note_sources(suite, catalogue);
   const LaunchOptions options = launch_options(arguments, suite.folder);
-  if (arguments.has("dry-run")) return show_plan(suite, options.jobs, catalogue);
+  if (arguments.has("dry-run")) return show_plan(suite, options.jobs, catalogue, probes);
   return launch_suite(suite, arguments, *launcher, options, command, catalogue);
 }
 

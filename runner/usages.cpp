@@ -178,7 +178,7 @@ Usage data_show_usage() {
 
 Usage probe_usage() {
   Usage usage;
-  usage.synopsis = "attnlab probe EXPERIMENT|RUN_DIR [key=value ...] [--steps N] [--also FILE ...]";
+  usage.synopsis = "attnlab probe EXPERIMENT|RUN_DIR [key=value ...] [--steps N] [--also FILE]";
   usage.about =
       "Builds a run of the first seed, measures a few of its steps on a model that is thrown "
       "away,\n"
@@ -187,8 +187,8 @@ Usage probe_usage() {
       "memory in bytes. Writes nothing to disk. Exit code 4: the data are not on this machine.";
   usage.options.add_options()("steps", po::value<std::string>()->value_name("N"),
                               "steps to measure, after one of warm-up; default: 3; 0: only build")(
-      "also", po::value<Words>()->multitoken()->value_name("FILE"),
-      "experiments that differ in optimiser and schedule alone: are these right, too?");
+      "also", po::value<std::string>()->value_name("FILE"),
+      "a JSON list of other sections `train`: is the run right with these, too?");
   usage.fewest_words = usage.most_words = 1;
   usage.takes_overrides = true;
   return usage;

@@ -454,8 +454,8 @@ Composition load_composition(const std::string& path) {
   return out;
 }
 
-Composition compose(const std::string& path, const std::vector<std::string>& overrides) {
-  Composition out = load_composition(path);
+Composition compose(Composition loaded, const std::vector<std::string>& overrides) {
+  Composition& out = loaded;
   for (const std::string& argument : overrides) apply_override(out, argument);
   Problems unresolved;
   interpolate(out.root, unresolved);
@@ -464,8 +464,16 @@ Composition compose(const std::string& path, const std::vector<std::string>& ove
   return out;
 }
 
+Composition compose(const std::string& path, const std::vector<std::string>& overrides) {
+  return compose(load_composition(path), overrides);
+}
+
 Node compose_file(const std::string& path, const std::vector<std::string>& overrides) {
   return sound(compose(path, overrides));
+}
+
+Node compose_file(const Composition& loaded, const std::vector<std::string>& overrides) {
+  return sound(compose(loaded, overrides));
 }
 
 Node load_file(const std::string& path) { return sound(load_composition(path)); }

@@ -75,10 +75,13 @@ void merge(Node& base, const Node& over);
 /// stands in `problems`, and the tree is without it. @throws FileError when the file itself cannot
 /// be read.
 Composition compose(const std::string& path, const std::vector<std::string>& overrides = {});
+/// The same of a file that is loaded already.
+Composition compose(Composition loaded, const std::vector<std::string>& overrides);
 
 /// The tree of a composition without problems.
 /// @throws ConfigError naming every problem; FileError when the file itself cannot be read.
 Node compose_file(const std::string& path, const std::vector<std::string>& overrides = {});
+Node compose_file(const Composition& loaded, const std::vector<std::string>& overrides);
 
 /// Loads a file with everything it extends; neither overrides nor interpolation. What is wrong is
 /// told as by `compose`.

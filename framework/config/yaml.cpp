@@ -253,11 +253,15 @@ void set_places(Node& node, const Place& place) {
 /// behind it, and a comment, which would hide the end of that list, are errors.
 Node parse_delimited(std::string_view text) {
   try {
-    Node list = parse_document(fmt::format("[{}\n]", text), "", Marks::are_refused);
+    Node list = parse_document(fmt::format("[{}]", text), "", Marks::are_refused);
     if (list.items().size() != 1) throw ConfigError("more stands behind it");
     return std::move(list.items()[0]);
   } catch (const YAML::Exception& error) {
-    throw ConfigError(error.msg);
+    const bool ends = error.msg == YAML::ErrorMsg::END_OF_SEQ_FLOW ||
+                      error.msg == YAML::ErrorMsg::END_OF_MAP_FLOW ||
+                      error.msg == YAML::ErrorMsg::FLOW_END ||
+                      error.msg == YAML::ErrorMsg::EOF_IN_SCALAR;
+    throw ConfigError(ends ? "a bracket, a brace or a quote is not closed" : error.msg);
   }
 }
 

@@ -38,17 +38,35 @@ std::string canonical_scalar(const Node& node) {
   return json_quote(node.text());
 }
 
+void append_canonical(const Node& node, std::string& text) {
+  if (node.is_null() || node.is_scalar()) {
+    text += node.is_null() ? "null" : canonical_scalar(node);
+    return;
+  }
+  text += node.is_list() ? '[' : '{';
+  const std::size_t begin = text.size();
+  const auto part = [&] {
+    if (text.size() > begin) text += ',';
+  };
+  for (const Node& item : node.items()) {
+    part();
+    append_canonical(item, text);
+  }
+  for (const auto& [key, value] : node.entries()) {
+    part();
+    text += json_quote(key);
+    text += ':';
+    append_canonical(value, text);
+  }
+  text += node.is_list() ? ']' : '}';
+}
+
 }  // namespace
 
 std::string canonical_text(const Node& node) {
-  if (node.is_null()) return "null";
-  if (node.is_scalar()) return canonical_scalar(node);
-  std::vector<std::string> parts;
-  for (const Node& item : node.items()) parts.push_back(canonical_text(item));
-  for (const auto& [key, value] : node.entries()) {
-    parts.push_back(fmt::format("{}:{}", json_quote(key), canonical_text(value)));
-  }
-  return (node.is_list() ? "[" : "{") + join(parts, ",") + (node.is_list() ? "]" : "}");
+  std::string text;
+  append_canonical(node, text);
+  return text;
 }
 
 std::string file_hash(const std::string& path) {

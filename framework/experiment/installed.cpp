@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <sys/stat.h>
+
+#include <array>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -38,16 +42,61 @@ bool is_in_store(const fs::path& file) {
          (!own.empty() && file.string().rfind(own.string(), 0) == 0);
 }
 
+/// What a file and its folder are, as far as it changes when they do.
+using Version = std::array<std::int64_t, 8>;
+
+std::optional<Version> version_of(const std::string& path) {
+  Version version{};
+  const std::string folder = fs::path(path).parent_path().string();
+  std::size_t i = 0;
+  for (const char* one : {path.c_str(), folder.empty() ? "." : folder.c_str()}) {
+    struct stat there {};
+    if (::stat(one, &there) != 0) return std::nullopt;
+    const timespec& changed = there.st_ctim;
+    for (const auto value : {std::int64_t(there.st_dev), std::int64_t(there.st_ino),
+                             std::int64_t(changed.tv_sec), std::int64_t(changed.tv_nsec)}) {
+      version[i++] = value;
+    }
+  }
+  return version;
+}
+
+/// Libraries that nobody installed, as they were: a sweep asks thousands of times for the same
+/// ones.
+class NotInstalled {
+ public:
+  bool has(const std::string& library) {
+    const std::optional<Version> now = version_of(library);
+    const std::lock_guard lock(mutex_);
+    const auto found = known_.find(library);
+    return now && found != known_.end() && found->second == *now;
+  }
+  void add(const std::string& library) {
+    const std::optional<Version> now = version_of(library);
+    const std::lock_guard lock(mutex_);
+    if (now) known_[library] = *now;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, Version> known_;
+};
+
 }  // namespace
 
 std::optional<InstalledFrom> installed_from(const std::string& library) {
+  static NotInstalled others;
+  if (others.has(library)) return std::nullopt;
   std::error_code error;
   const fs::path file = fs::canonical(library, error);
   if (error) return std::nullopt;
   const std::string record = (file.parent_path() / "record.json").string();
   const bool recorded = fs::exists(record, error);
   const bool bundled = fs::exists(file.parent_path() / "bundle.attnlab", error);
-  if (!is_in_store(file) && !(recorded && bundled)) return std::nullopt;
+  if (!is_in_store(file) && !(recorded && bundled)) {
+    others.add(library);
+    return std::nullopt;
+  }
   if (!recorded || !bundled) {
     throw PluginError(
         fmt::format("{}: {} is missing beside it, so nobody knows what was "

@@ -30,7 +30,7 @@ OptionSpec evaluate_keys() {
   Schema entry = {
       make_group("set", {}, "what is changed: options of model, attention, dataset, task"),
       make_group("over", {}, "values of keys: each combination is evaluated")};
-  for (OptionSpec& spec : schema_of<EvaluationOptions>()) entry.push_back(std::move(spec));
+  for (const OptionSpec& spec : schema_of<EvaluationOptions>()) entry.push_back(spec);
   OptionSpec keys = make_group("evaluate", {make_group("NAME", std::move(entry), "an evaluation")},
                                "what a finished run is asked beside its own test split, by name");
   keys.type = OptionSpec::Type::map;

@@ -56,10 +56,13 @@ Schema parse_schema(const std::string& json);
 
 /// The schema of an options struct of the host itself.
 template <OptionsStruct Options>
-Schema schema_of() {
-  JsonText out;
-  write_schema<Options>(out);
-  return parse_schema(out.text());
+const Schema& schema_of() {
+  static const Schema schema = [] {
+    JsonText out;
+    write_schema<Options>(out);
+    return parse_schema(out.text());
+  }();
+  return schema;
 }
 
 /// Checks `given` against a schema and fills in the defaults.

@@ -127,7 +127,8 @@ void identify(std::vector<Cell>& cells, const std::string& root, const DataOf& d
     const auto found = known.find(section);
     const std::string data =
         found != known.end() ? found->second : known[section] = data_of(cell.experiment);
-    cell = make_cell(cell.experiment, cell.seed, root, data);
+    cell.identity.data = data;
+    cell.folder = RunFolder::of(root, cell.experiment, cell.seed, cell.identity);
   }
 }
 

@@ -36,29 +36,35 @@ std::string label_in(const Node& composed) {
   return use.substr(use.find('/') + 1);
 }
 
-/// Points that are there, by experiment and attention: two of one name would pass for seeds.
-using Taken = std::set<std::pair<std::string, std::string>>;
+/// What is there.
+struct Points {
+  std::set<std::string> names;
+  /// By name and attention: two of one would pass for seeds.
+  std::set<std::pair<std::string, std::string>> cells;
+};
 
 /// Adds the cells of one point. @throws ConfigError.
 void add_point(Suite& suite, const Node& composed, const std::string& name,
-               const Catalogue& catalogue, Taken& taken, Words& unfit) {
+               const Catalogue& catalogue, Points& points, Words& unfit) {
+  const auto note = [&](const std::string& attention) {
+    if (points.names.insert(name).second) suite.experiments.push_back(name);
+    add_once(suite.attentions, attention);
+  };
   try {
     const Experiment experiment = resolve_experiment(composed, catalogue, name);
     const std::string& attention = experiment.attention.label;
-    if (!taken.emplace(name, attention).second) {
+    if (!points.cells.emplace(name, attention).second) {
       throw ConfigError(fmt::format(
           "the sweep has two attentions '{0}'; tell them apart: '{{use: {0}, ..., as: LABEL}}'",
           attention));
     }
-    add_once(suite.experiments, name);
-    add_once(suite.attentions, experiment.attention.label);
+    note(attention);
     for (const std::int64_t seed : experiment.seeds) {
       suite.cells.push_back(make_cell(experiment, seed, suite.folder));
     }
   } catch (const IncompatibleError& error) {
     const std::string label = label_in(composed), text = error.what();
-    add_once(suite.experiments, name);
-    add_once(suite.attentions, label);
+    note(label);
     unfit.push_back(text);
     const std::string reason = text.substr(text.find("attention '"));
     const Gap gap{Absence::incompatible, reason.substr(0, reason.find('\n'))};
@@ -116,32 +122,35 @@ Suite make_sweep(const SweepRequest& request, const Catalogue& catalogue, const 
     }
   };
   SweepWords sweep;
-  Node file;
+  Composition file;
   Suite suite;
   attempt([&] { sweep = parse_sweep(request.words); });
-  attempt([&] { file = load_file(request.file); });
-  const Node* own_name = file.find("name");
+  attempt([&] {
+    file = load_composition(request.file);
+    if (!file.problems.empty()) throw ConfigError(file.problems);
+  });
+  const Node* own_name = file.root.find("name");
   const std::string base =
       own_name != nullptr ? own_name->text() : fs::path(request.file).stem().string();
   attempt([&] { suite.name = folder_name(request, base); });
   if (!problems.empty()) throw ConfigError(problems);
-  const auto with = [&](const Words& choice) { return compose(request.file, choice).root; };
+  const auto with = [&](const Words& choice) { return compose(file, choice).root; };
   expand_keys(sweep, with, catalogue);
   suite.file = request.file;
   suite.folder = fmt::format("{}/{}", root, suite.name);
   PointNames names(base, sweep.axes);
   Words unfit;
-  Taken taken;
+  Points points;
   for (const GridPoint& point : grid_points(sweep.axes)) {
     attempt([&] {
-      Node composed = compose_file(request.file, arguments_of(sweep.fixed, point));
+      Node composed = compose_file(file, arguments_of(sweep.fixed, point));
       const std::string name = names.of(point);
       composed.set("name", Node::scalar(name, {"sweep", 0, 0}, true));
       set_seeds(request.seeds, composed);
       if (loses_label(point) && composed.at("attention").is_map()) {
         composed.find("attention")->erase("as");
       }
-      add_point(suite, composed, name, catalogue, taken, unfit);
+      add_point(suite, composed, name, catalogue, points, unfit);
     });
   }
   if (problems.empty() && suite.cells.empty()) problems = unfit;

@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 
 #include "framework/base/foreign_text.h"
 #include "framework/base/json.h"
+#include "framework/base/parsed_json.h"
 #include "framework/experiment/compositions.h"
 #include "framework/train/costs.h"
 #include "framework/train/task_check.h"
@@ -37,25 +39,42 @@ std::int64_t steps_of(const Arguments& arguments) {
   return *steps;
 }
 
-/// What is wrong with the training of experiments whose runs are built alike; empty: nothing. The
-/// first that is sound becomes the run's.
+Node node_of(const nlohmann::json& value) {
+  if (value.is_string()) return Node::scalar(value.get<std::string>(), {}, true);
+  if (!value.is_structured()) return value.is_null() ? Node() : Node::scalar(value.dump());
+  Node node = value.is_array() ? Node::list() : Node::map();
+  for (const auto& [key, inner] : value.items()) {
+    if (value.is_array()) {
+      node.items().push_back(node_of(inner));
+    } else {
+      node.set(key, node_of(inner));
+    }
+  }
+  return node;
+}
+
+/// What is wrong with the training of a run, and with it by other sections `train`; empty: nothing.
+/// The first that is sound becomes the run's.
 /// @throws ConfigError where none is: what is wrong with the first.
-std::vector<std::string> training_problems(const std::vector<Experiment>& experiments,
-                                           BuiltRun& run) {
+std::vector<std::string> training_problems(const nlohmann::json& sections, BuiltRun& run) {
   std::vector<std::string> problems;
-  const Experiment* sound = nullptr;
-  for (const Experiment& experiment : experiments) {
-    run.experiment = experiment;
+  std::optional<Node> sound;
+  const auto attempt = [&](const Node& section) {
     problems.emplace_back();
     try {
+      run.experiment.train = read_options<TrainOptions>(section);
+      run.experiment.resolved.set("train", section);
       take_training_parts(run);
-      if (sound == nullptr) sound = &experiment;
+      if (!sound) sound = section;
     } catch (const ConfigError& error) {
       problems.back() = error.what();
     }
-  }
-  if (sound == nullptr) throw ConfigError(problems.front());
-  run.experiment = *sound;
+  };
+  attempt(Node(run.experiment.resolved.at("train")));
+  for (const nlohmann::json& section : sections) attempt(node_of(section));
+  if (!sound) throw ConfigError(problems.front());
+  run.experiment.train = read_options<TrainOptions>(*sound);
+  run.experiment.resolved.set("train", *sound);
   return problems;
 }
 
@@ -67,17 +86,14 @@ int probe_command(const Words& words) {
   if (arguments.help) return kDone;
   const std::int64_t steps = steps_of(arguments);
   Registry registry(Catalogue::of_this_program());
-  std::vector<Experiment> experiments = {experiment_of(arguments, registry.catalogue())};
-  if (arguments.has("also")) {
-    for (const std::string& file : arguments.options["also"].as<Words>()) {
-      experiments.push_back(load_experiment(file, {}, registry.catalogue()));
-    }
-  }
+  const Experiment experiment = experiment_of(arguments, registry.catalogue());
+  nlohmann::json also = nlohmann::json::array();
+  if (arguments.has("also")) also = parsed_json_file(arguments.text("also", ""));
   try {
-    BuiltRun run = build_run(experiments.front(), experiments.front().seeds.at(0), registry);
+    BuiltRun run = build_run(experiment, experiment.seeds.at(0), registry);
     check_tasks(run, registry);
     std::vector<std::string> problems;
-    if (steps > 0) problems = training_problems(experiments, run);
+    if (steps > 0) problems = training_problems(also, run);
     const ProbeResult result = probe_run(run, steps);
     nlohmann::json line = {{"data", run.dataset->info().fingerprint},
                            {"parameters", result.parameters},

@@ -9,10 +9,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <string_view>
+#include <thread>
 
+#include "runner/fork_server.h"
 #include "runner/local_launcher.h"
 #include "runner/process.h"
 #include "tests/support/data_files.h"
@@ -32,6 +35,9 @@ using ::testing::StartsWith;
 using testing::TempFolder;
 
 constexpr std::int64_t kSteps = 50;
+
+/// What stands in the way of loading before runs are begun: "an error", or "threads".
+constexpr const char* kObstacle = "ATTNLAB_TEST_OBSTACLE";
 
 bool has_children() { return ::waitpid(-1, nullptr, WNOHANG) >= 0 || errno != ECHILD; }
 
@@ -58,7 +64,8 @@ class Heard final : public ProgressSink {
 
 class LauncherThreads : public ::testing::Test {
  protected:
-  /// @param name  "steady", "fails", "fails aloud" or "waits", and a number: how the run behaves
+  /// @param name  "steady", "fails", "fails aloud", "crashes" or "waits", and a number: how the run
+  ///              behaves
   void add(const std::string& name, const std::string& ensemble = "") {
     folder_.write(name + "/log.txt", "");
     cells_.push_back({RunFolder(folder_ / name), name, ensemble});
@@ -80,6 +87,14 @@ class LauncherThreads : public ::testing::Test {
       ++count;
     }
     return count;
+  }
+
+  /// How often what runs load first was loaded, and whether the run did it itself.
+  std::string load_of(const std::string& run) {
+    for (const ProgressEvent& event : heard_.events[run]) {
+      if (event.text.starts_with("loaded ")) return event.text;
+    }
+    return "none";
   }
 
   std::int64_t ends_of(const std::string& run) {
@@ -112,6 +127,45 @@ TEST_F(LauncherThreads, ReportEachRunWholeAndInOrder) {
     EXPECT_THAT(printed_, HasSubstr(cell.label + ": done"));
   }
   EXPECT_EQ(heard_.events.size(), cells_.size());
+}
+
+TEST_F(LauncherThreads, LoadOnceForSeveralRuns) {
+  for (int i = 0; i < 6; ++i) add("steady" + std::to_string(i));
+  options_.jobs = 2;
+  launch();
+  for (const LaunchedCell& cell : cells_) {
+    EXPECT_EQ(load_of(cell.label), "loaded before it") << cell.label;
+    EXPECT_EQ(end_of(cell.label), "done") << cell.label;
+  }
+}
+
+TEST_F(LauncherThreads, LoadInEachRunWhereThatSavesNothingOrCannotBeDoneBefore) {
+  add("steady0");
+  launch();
+  EXPECT_EQ(load_of("steady0"), "loaded by itself");
+  add("steady1");
+  for (const char* obstacle : {"an error", "threads"}) {
+    ::setenv(kObstacle, obstacle, 1);
+    heard_ = {};
+    launch();
+    for (const LaunchedCell& cell : cells_) {
+      EXPECT_EQ(load_of(cell.label), "loaded by itself") << cell.label << obstacle;
+      EXPECT_EQ(end_of(cell.label), "done") << cell.label << obstacle;
+    }
+  }
+  ::unsetenv(kObstacle);
+}
+
+TEST_F(LauncherThreads, LoseOneRunByACrash) {
+  for (const char* name : {"crashes1", "steady2", "crashes3", "steady4"}) add(name);
+  launch();
+  for (const char* name : {"crashes1", "crashes3"}) {
+    EXPECT_THAT(end_of(name), HasSubstr("killed by signal 6")) << name;
+  }
+  for (const char* name : {"steady2", "steady4"}) {
+    EXPECT_EQ(load_of(name), "loaded before it") << name;
+    EXPECT_EQ(end_of(name), "done") << name;
+  }
 }
 
 TEST_F(LauncherThreads, DrawOneSetOfBars) {
@@ -212,6 +266,15 @@ void say(ProgressEvent::Kind kind, std::int64_t step, const std::string& text = 
 }
 
 volatile std::sig_atomic_t told = 0;
+bool loaded = false;
+
+/// In a process from which the runs are forked.
+void load() {
+  const char* obstacle = std::getenv(kObstacle);
+  if (obstacle != nullptr && std::string_view(obstacle) == "an error") throw Error("no library");
+  if (obstacle != nullptr) std::thread(::pause).detach();
+  loaded = true;
+}
 
 /// What a process of the tests above does in place of training.
 int act_as_run(const std::vector<std::string>& words) {
@@ -227,7 +290,9 @@ int act_as_run(const std::vector<std::string>& words) {
   if (name == "fails aloud") say(Kind::end, 0, "failed: out of paint");
   if (name.starts_with("fails")) return kRunFailed;
   std::signal(SIGTERM, [](int) { told = 1; });
+  if (name.starts_with("crashes")) std::abort();
   say(Kind::start, 0);
+  std::cout << "loaded " << (loaded ? "before it" : "by itself") << std::endl;
   if (name.starts_with("waits")) {
     while (told == 0) ::usleep(1000);
     say(Kind::end, 0, "interrupted");
@@ -243,8 +308,10 @@ int act_as_run(const std::vector<std::string>& words) {
 }  // namespace attnlab::launcher_test
 
 int main(int argc, char** argv) {
-  if (argc > 2 && std::string_view(argv[1]) == "run") {
-    return attnlab::launcher_test::act_as_run({argv + 2, argv + argc});
+  std::vector<std::string> words(argv + 1, argv + argc);
+  if (attnlab::is_fork_server(words)) words = attnlab::words_of_job(attnlab::launcher_test::load);
+  if (words.size() > 1 && words[0] == "run") {
+    return attnlab::launcher_test::act_as_run({words.begin() + 1, words.end()});
   }
   ::testing::InitGoogleMock(&argc, argv);
   return RUN_ALL_TESTS();

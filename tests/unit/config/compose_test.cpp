@@ -404,7 +404,8 @@ TEST(Override, NamesTheArgumentThatIsWrong) {
   EXPECT_EQ(refused("=1"), "argument '=1': expected key=value");
   EXPECT_EQ(refused("a..b=1"), "argument 'a..b=1': the key has an empty part");
   EXPECT_EQ(refused(".a=1"), "argument '.a=1': the key has an empty part");
-  EXPECT_THAT(refused("a=[1"), StartsWith("argument 'a=[1': ']' is missing"));
+  EXPECT_THAT(refused("a=[1"),
+              StartsWith("argument 'a=[1': [1: a bracket, a brace or a quote is not closed"));
   EXPECT_THAT(refused("a={b: 1, b: 2}"), HasSubstr("the key 'b' stands here twice"));
 }
 
