@@ -126,16 +126,18 @@ const Node* find_key(const Node& config, const std::string& key) {
 /// The configuration of one run of each experiment that stands by itself, without what says which
 /// run it is.
 std::map<std::string, Node> configs_by_experiment(const Report& report) {
-  std::map<std::string, Node> configs;
+  std::map<std::string, const RunRecord*> chosen;
   for (const RunRecord& run : report.collection.runs) {
     const bool baseline = run.attention == report.comparison.baseline;
     if (!report.shows(run.experiment)) continue;
-    if (configs.count(run.experiment) > 0 && !baseline) continue;
-    Node config = run.config;
+    if (chosen.count(run.experiment) == 0 || baseline) chosen[run.experiment] = &run;
+  }
+  std::map<std::string, Node> configs;
+  for (const auto& [experiment, run] : chosen) {
+    Node& config = configs[experiment] = run->config.tree();
     for (const char* key : {"name", "seeds", "attention", "evaluate", "published"}) {
       config.erase(key);
     }
-    configs[run.experiment] = std::move(config);
   }
   return configs;
 }

@@ -1,0 +1,82 @@
+// What was read of finished runs, kept for the next call in a folder of the user: a second
+// `attnlab compare` of 10,000 runs looks at their folders, and opens no file in them.
+//
+//   $XDG_CACHE_HOME/attnlab/runs, else $HOME/.cache/attnlab/runs;   HASH.index
+//
+// HASH is of the folders that are searched and of this build of attnlab. A run is taken from there
+// while name, size, times and inode of every file in its folder are what they were (FolderState).
+// A file that was written while it was read, or in the two seconds before, may be written again
+// without any of these changing, as git has it; its run is not kept. Files appear whole or not at
+// all, hold a hash of their content, and may be removed at any time. Without a folder that can be
+// written to, or with ATTNLAB_RUN_INDEX=off, nothing is kept.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "framework/runs/folder_state.h"
+#include "framework/runs/packed.h"
+#include "framework/runs/run_details.h"
+#include "framework/runs/run_records.h"
+
+namespace attnlab {
+
+/// A run, as one that was read and as one that is in the index.
+struct IndexedRun {
+  RunRecord record;
+  std::optional<RunDetails> details;  ///< empty where nobody has asked for them
+};
+
+class RunIndex {
+ public:
+  /// Fewer new runs are not worth a new file.
+  static constexpr std::size_t kWorth = 64;
+
+  /// @param folders  that are searched
+  /// @param now      before any of their files is read; in nanoseconds since 1970
+  RunIndex(const std::vector<std::string>& folders, std::int64_t now);
+
+  /// Whether anything is kept.
+  bool is_on() const { return !path_.empty(); }
+  /// A run whose folder is in that state; empty where that is not known.
+  std::optional<IndexedRun> find(const std::string& folder, const FolderState& state,
+                                 ConfigPool& pool);
+  /// Takes a run that was read, where it is finished and nothing else has its place.
+  /// @param state  of its folder, before it was read
+  void add(const IndexedRun& run, const FolderState& state);
+  /// Writes what `find` found and `add` took, where there is enough that is new.
+  void save();
+
+ private:
+  struct Entry {
+    std::uint64_t print = 0;
+    std::string_view bytes;
+    bool found = false;
+  };
+  struct Fresh {
+    std::string folder;
+    std::uint64_t print = 0;
+    std::string bytes;
+  };
+
+  void load();
+  void take_entries(std::string_view text);
+  IndexedRun unpacked(const std::string& folder, const Entry& entry, ConfigPool& pool);
+  void add_found();
+
+  std::int64_t begun_;
+  std::string path_;
+  std::string text_;  ///< of the file; what follows points into it
+  std::vector<std::string_view> texts_;
+  /// Of texts that are sections.
+  std::vector<std::shared_ptr<const ConfigSection>> sections_;
+  std::unordered_map<std::string_view, Entry> entries_;
+  TextTable new_texts_;
+  std::vector<Fresh> fresh_;
+};
+
+}  // namespace attnlab
