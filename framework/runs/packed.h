@@ -40,7 +40,7 @@ class Packer {
   /// Of a number, its bytes.
   template <class T>
   void number(T value) {
-    static_assert(std::is_arithmetic_v<T>);
+    static_assert(std::is_arithmetic_v<T> || std::is_enum_v<T>);
     const std::size_t size = bytes_.size();
     bytes_.resize(size + sizeof value);
     std::memcpy(bytes_.data() + size, &value, sizeof value);
@@ -67,7 +67,7 @@ class Unpacker {
 
   template <class T>
   T number() {
-    static_assert(std::is_arithmetic_v<T>);
+    static_assert(std::is_arithmetic_v<T> || std::is_enum_v<T>);
     T value;
     std::memcpy(&value, take(sizeof value).data(), sizeof value);
     return value;

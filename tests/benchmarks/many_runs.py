@@ -22,9 +22,9 @@ import sys
 import tempfile
 import time
 
-TEMPLATES = {"vit_synthetic": ["standard", "quest", "linear", "cosine", "sigmoid", "elliptical", "talking_heads",
-                               "local"],
+TEMPLATES = {"vit_synthetic": ["standard", "quest", "linear", "cosine", "sigmoid", "elliptical", "qknorm", "qnorm"],
              "timeseries_synthetic": ["standard", "quest", "cosine"]}
+SHORT = {"vit_synthetic": ["dataset.train=512", "dataset.test=128"], "timeseries_synthetic": []}
 EXPERIMENTS = 25
 COMMANDS = {"status": ["status", "runs"],
             "compare": ["compare", "runs", "--test", "t"],
@@ -46,7 +46,8 @@ def trained(attnlab, folder):
     runs = {}
     for experiment, attentions in TEMPLATES.items():
         for attention in attentions:
-            words = [attnlab, "run", experiment, f"attention={attention}", "train.epochs=2", "--out", folder]
+            words = [attnlab, "run", experiment, f"attention={attention}", "train.epochs=2", "train.log_every=1",
+                     "train.threads=1", *SHORT[experiment], "--out", folder]
             result = subprocess.run(words, capture_output=True, text=True, check=False)
             if result.returncode != 0:
                 print(f"left out: {experiment} with {attention}: {result.stderr.strip().splitlines()[-1]}")
@@ -62,7 +63,7 @@ class Template:
     def __init__(self, folder):
         self.files = {}
         for name in ("config.yaml", "identity.json", "lock.json", "origins.txt", "environment.json",
-                     "metrics.jsonl", "status.json"):
+                     "lock", "metrics.jsonl", "status.json"):
             with open(os.path.join(folder, name), "rb") as file:
                 self.files[name] = file.read()
 

@@ -172,9 +172,9 @@ TEST_F(RunIndexTest, SeesEveryFileThatChanges) {
   for (const auto& entry : fs::recursive_directory_iterator(runs.front())) {
     if (entry.is_regular_file()) names.push_back(fs::relative(entry.path(), runs.front()));
   }
-  ASSERT_THAT(names, IsSupersetOf({"config.yaml", "status.json", "environment.json",
-                                   "identity.json", "metrics.jsonl", "origins.txt",
-                                   "evaluations/fog-0123456789abcdef.json"}));
+  ASSERT_THAT(names, ::testing::IsSupersetOf({"config.yaml", "status.json", "environment.json",
+                                              "identity.json", "metrics.jsonl", "origins.txt",
+                                              "evaluations/fog-0123456789abcdef.json"}));
   for (std::size_t i = 0; i < names.size(); ++i) {
     const std::string file = runs.at(i) + "/" + names.at(i);
     write_file(file, read_text(file) + " ");
