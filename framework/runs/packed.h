@@ -9,6 +9,7 @@
 #include <string_view>
 #include <type_traits>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "framework/base/error.h"
@@ -97,5 +98,78 @@ class Unpacker {
   std::string_view bytes_;
   const std::vector<std::string_view>& table_;
 };
+
+// The same words write a record and read it: `way` is one of these two.
+
+class Saver {
+ public:
+  static constexpr bool kLoads = false;
+  explicit Saver(Packer& packer) : packer_(packer) {}
+
+  void text(const std::string& value) { packer_.text(value); }
+  template <class T>
+  void number(const T& value) {
+    packer_.number(value);
+  }
+  std::size_t count(std::size_t value) {
+    packer_.count(value);
+    return value;
+  }
+
+ protected:
+  Packer& packer_;
+};
+
+class Loader {
+ public:
+  static constexpr bool kLoads = true;
+  explicit Loader(Unpacker& unpacker) : unpacker_(unpacker) {}
+
+  void text(std::string& value) { value = unpacker_.text(); }
+  template <class T>
+  void number(T& value) {
+    value = unpacker_.number<T>();
+  }
+  std::size_t count(std::size_t /*known*/) { return unpacker_.count(); }
+
+ protected:
+  Unpacker& unpacker_;
+};
+
+/// @param each  called with every value
+template <class Way, class List, class Each>
+void pack_list(Way& way, List& values, const Each& each) {
+  const std::size_t count = way.count(values.size());
+  if constexpr (Way::kLoads) values.resize(count);
+  for (auto& value : values) each(value);
+}
+
+template <class Way, class Texts>
+void pack_texts(Way& way, Texts& texts) {
+  pack_list(way, texts, [&](auto& text) { way.text(text); });
+}
+
+template <class Way, class Numbers>
+void pack_numbers(Way& way, Numbers& numbers) {
+  pack_list(way, numbers, [&](auto& number) { way.number(number); });
+}
+
+/// Of texts to values.
+template <class Way, class Map, class Each>
+void pack_map(Way& way, Map& values, const Each& each) {
+  const std::size_t count = way.count(values.size());
+  if constexpr (Way::kLoads) {
+    for (std::size_t i = 0; i < count; ++i) {
+      std::string key;
+      way.text(key);
+      each(values.emplace_hint(values.end(), std::move(key), typename Map::mapped_type{})->second);
+    }
+  } else {
+    for (const auto& [key, value] : values) {
+      way.text(key);
+      each(value);
+    }
+  }
+}
 
 }  // namespace attnlab

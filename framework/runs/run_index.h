@@ -1,14 +1,9 @@
 // What was read of finished runs, kept for the next call in a folder of the user: a second
 // `attnlab compare` of 10,000 runs looks at their folders, and opens no file in them.
 //
-//   $XDG_CACHE_HOME/attnlab/runs, else $HOME/.cache/attnlab/runs;   HASH.index
-//
-// HASH is of the folders that are searched and of this build of attnlab. A run is taken from there
-// while name, size, times and inode of every file in its folder are what they were (FolderState).
-// A file that was written while it was read, or in the two seconds before, may be written again
-// without any of these changing, as git has it; its run is not kept. Files appear whole or not at
-// all, hold a hash of their content, and may be removed at any time. Without a folder that can be
-// written to, or with ATTNLAB_RUN_INDEX=off, nothing is kept.
+// A run is taken from the index while name, size, times and inode of every file in its folder are
+// what they were (folder_state.h). A file that was written while it was read, or in the two seconds
+// before, may be written again without any of these changing, as git has it; its run is not kept.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +14,7 @@
 #include <vector>
 
 #include "framework/runs/folder_state.h"
+#include "framework/runs/kept_file.h"
 #include "framework/runs/packed.h"
 #include "framework/runs/run_details.h"
 #include "framework/runs/run_records.h"
@@ -41,7 +37,9 @@ class RunIndex {
   RunIndex(const std::vector<std::string>& folders, std::int64_t now);
 
   /// Whether anything is kept.
-  bool is_on() const { return !path_.empty(); }
+  bool is_on() const { return file_.is_on(); }
+  /// Whether whatever changes a folder's files from now on changes its state.
+  bool is_settled(const FolderState& state) const;
   /// A run whose folder is in that state; empty where that is not known.
   std::optional<IndexedRun> find(const std::string& folder, const FolderState& state,
                                  ConfigPool& pool);
@@ -63,13 +61,12 @@ class RunIndex {
     std::string bytes;
   };
 
-  void load();
-  void take_entries(std::string_view text);
+  void take_entries();
   IndexedRun unpacked(const std::string& folder, const Entry& entry, ConfigPool& pool);
   void add_found();
 
   std::int64_t begun_;
-  std::string path_;
+  KeptFile file_;
   std::string text_;  ///< of the file; what follows points into it
   std::vector<std::string_view> texts_;
   /// Of texts that are sections.

@@ -5,14 +5,18 @@ namespace attnlab {
 IndexedRun RunReader::read_run(const std::string& folder, bool details) {
   std::optional<FolderState> state;
   if (index_.is_on()) state = state_of_folder(folder);
-  if (state) {
-    std::optional<IndexedRun> known = index_.find(folder, *state, pool_);
-    if (known && (known->details || !details)) return std::move(*known);
+  IndexedRun run;
+  std::optional<IndexedRun> known;
+  if (state) known = index_.find(folder, *state, pool_);
+  if (known && (known->details || !details)) {
+    run = std::move(*known);
+  } else {
+    ++opened_;
+    run.record = attnlab::read_run(folder, pool_);
+    if (details) run.details = read_details(folder);
+    if (state) index_.add(run, *state);
   }
-  ++opened_;
-  IndexedRun run{attnlab::read_run(folder, pool_), {}};
-  if (details) run.details = read_details(folder);
-  if (state) index_.add(run, *state);
+  if (state && index_.is_settled(*state)) run.record.print = state->print;
   return run;
 }
 

@@ -28,6 +28,8 @@ struct RunRecord : RunResult {
   /// Options that a suite's `match:` adjusted, with what it held: "model.dim" and "match of
   /// parameters with standard".
   std::map<std::string, std::string> matched;
+  /// Changes whenever a file of the folder does (folder_state.h); 0: not known.
+  std::uint64_t print = 0;
 
   /// "vit/quest/0".
   std::string label() const;
