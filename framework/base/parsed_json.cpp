@@ -8,11 +8,11 @@
 namespace attnlab {
 namespace {
 
-constexpr int kDeepest = 100;
+constexpr int kDeepestJson = 100;
 
 class NestingCheck final : public JsonWalk {
   bool opened(int depth) override {
-    if (depth <= kDeepest) return true;
+    if (depth <= kDeepestJson) return true;
     throw nlohmann::json::other_error::create(501, "nested more than 100 levels deep",
                                               static_cast<const nlohmann::json*>(nullptr));
   }
@@ -28,7 +28,7 @@ nlohmann::json parsed_json(std::string_view text) {
   }
   // Most texts have too few brackets for that, and are read once.
   if (std::count_if(text.begin(), text.end(), [](char c) { return c == '{' || c == '['; }) >
-      kDeepest) {
+      kDeepestJson) {
     NestingCheck check;
     nlohmann::json::sax_parse(text, &check);
   }
