@@ -11,6 +11,7 @@
 #include "framework/base/error.h"
 #include "framework/base/files.h"
 #include "framework/base/json.h"
+#include "framework/base/side_by_side.h"
 #include "framework/comparison/statistics.h"
 
 namespace attnlab {
@@ -172,9 +173,10 @@ std::string layer_name(std::int64_t layer, std::int64_t call) {
 
 std::vector<Curve> curves_of(const std::vector<RunRecord>& runs, const std::vector<Slice>& slices,
                              const CurveBudget& budget) {
-  std::vector<Series> series;
-  series.reserve(runs.size());
-  for (const RunRecord& run : runs) series.push_back(read_series(run.folder));
+  constexpr std::size_t kRunsWorthAThread = 16;
+  std::vector<Series> series(runs.size());
+  side_by_side(runs.size(), kRunsWorthAThread,
+               [&](std::size_t i) { series[i] = read_series(runs[i].folder); });
   const std::vector<Group> groups = groups_of(runs, slices, series);
   const std::size_t most[] = {points_within(budget, groups, false),
                               points_within(budget, groups, true)};

@@ -79,12 +79,10 @@ class Unpacker {
     if (value > bytes_.size()) throw DataError("damaged");
     return value;
   }
-  std::string_view text() { return table_[text_number()]; }
-  /// Of a text, its place in the table.
-  std::size_t text_number() {
+  std::string_view text() {
     const auto at = number<std::uint32_t>();
     if (at >= table_.size()) throw DataError("damaged");
-    return at;
+    return table_[at];
   }
   std::string_view own_text() { return take(number<std::uint32_t>()); }
   std::string_view take(std::size_t size) {

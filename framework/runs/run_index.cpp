@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <functional>
 
 #include "framework/base/text.h"
 
@@ -37,19 +36,16 @@ class RecordSaver : public Saver {
 
 class RecordLoader : public Loader {
  public:
-  using SectionOf = std::function<std::shared_ptr<const ConfigSection>(std::size_t)>;
-  /// @param section_of  gives the section whose text has that number
-  RecordLoader(Unpacker& unpacker, SectionOf section_of)
-      : Loader(unpacker), section_of_(std::move(section_of)) {}
+  RecordLoader(Unpacker& unpacker, ConfigPool& pool) : Loader(unpacker), pool_(pool) {}
 
   void config(RunConfig& config) {
     RunConfig::Sections sections(unpacker_.count());
-    for (auto& section : sections) section = section_of_(unpacker_.text_number());
+    for (auto& section : sections) section = pool_.section(unpacker_.text());
     config = RunConfig(std::move(sections));
   }
 
  private:
-  SectionOf section_of_;
+  ConfigPool& pool_;
 };
 
 void pack_infos(auto& way, auto& infos) {
@@ -159,7 +155,6 @@ void RunIndex::take_entries() {
   Unpacker file(text_, texts_);
   texts_.resize(file.count());
   for (std::string_view& one : texts_) one = file.own_text();
-  sections_.resize(texts_.size());
   const std::size_t count = file.count();
   entries_.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -169,13 +164,10 @@ void RunIndex::take_entries() {
   }
 }
 
-IndexedRun RunIndex::unpacked(const std::string& folder, const Entry& entry, ConfigPool& pool) {
+IndexedRun RunIndex::unpacked(const std::string& folder, const Entry& entry,
+                              ConfigPool& pool) const {
   Unpacker bytes(entry.bytes, texts_);
-  RecordLoader loader(bytes, [&](std::size_t text) {
-    auto& section = sections_[text];
-    if (section == nullptr) section = pool.section(texts_[text]);
-    return section;
-  });
+  RecordLoader loader(bytes, pool);
   IndexedRun run;
   pack_run(loader, run);
   run.record.folder = folder;
@@ -183,13 +175,11 @@ IndexedRun RunIndex::unpacked(const std::string& folder, const Entry& entry, Con
 }
 
 std::optional<IndexedRun> RunIndex::find(const std::string& folder, const FolderState& state,
-                                         ConfigPool& pool) {
+                                         ConfigPool& pool) const {
   const auto entry = entries_.find(folder);
   if (entry == entries_.end() || entry->second.print != state.print) return std::nullopt;
   try {
-    IndexedRun run = unpacked(folder, entry->second, pool);
-    entry->second.found = true;
-    return run;
+    return unpacked(folder, entry->second, pool);
   } catch (const DataError&) {
     return std::nullopt;
   }
@@ -203,15 +193,13 @@ void RunIndex::add(const IndexedRun& run, const FolderState& state) {
   const RunRecord& record = run.record;
   if (!is_on() || !record.status.finished() || !can_be_packed(record)) return;
   if (!is_settled(state)) return;
-  const auto known = entries_.find(record.folder);
-  if (known != entries_.end()) known->second.found = false;
   fresh_.push_back({record.folder, state.print, packed(run, new_texts_)});
 }
 
-void RunIndex::add_found() {
+void RunIndex::add_kept() {
   ConfigPool pool;
   for (const auto& [folder, entry] : entries_) {
-    if (!entry.found) continue;
+    if (!entry.kept) continue;
     const IndexedRun run = unpacked(std::string(folder), entry, pool);
     fresh_.push_back({run.record.folder, entry.print, packed(run, new_texts_)});
   }
@@ -220,7 +208,7 @@ void RunIndex::add_found() {
 void RunIndex::save() {
   if (!is_on() || fresh_.size() < kWorth) return;
   try {
-    add_found();
+    add_kept();
   } catch (const DataError&) {  // they are read anew next time
   }
   TextTable none;

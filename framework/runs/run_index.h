@@ -40,20 +40,22 @@ class RunIndex {
   bool is_on() const { return file_.is_on(); }
   /// Whether whatever changes a folder's files from now on changes its state.
   bool is_settled(const FolderState& state) const;
-  /// A run whose folder is in that state; empty where that is not known.
+  /// A run whose folder is in that state; empty where that is not known. Several threads may ask.
   std::optional<IndexedRun> find(const std::string& folder, const FolderState& state,
-                                 ConfigPool& pool);
+                                 ConfigPool& pool) const;
+  /// Takes a run over that was found.
+  void keep(const std::string& folder) { entries_.at(folder).kept = true; }
   /// Takes a run that was read, where it is finished and nothing else has its place.
   /// @param state  of its folder, before it was read
   void add(const IndexedRun& run, const FolderState& state);
-  /// Writes what `find` found and `add` took, where there is enough that is new.
+  /// Writes what was kept and added, where enough of it is new.
   void save();
 
  private:
   struct Entry {
     std::uint64_t print = 0;
     std::string_view bytes;
-    bool found = false;
+    bool kept = false;
   };
   struct Fresh {
     std::string folder;
@@ -62,15 +64,13 @@ class RunIndex {
   };
 
   void take_entries();
-  IndexedRun unpacked(const std::string& folder, const Entry& entry, ConfigPool& pool);
-  void add_found();
+  IndexedRun unpacked(const std::string& folder, const Entry& entry, ConfigPool& pool) const;
+  void add_kept();
 
   std::int64_t begun_;
   KeptFile file_;
   std::string text_;  ///< of the file; what follows points into it
   std::vector<std::string_view> texts_;
-  /// Of texts that are sections.
-  std::vector<std::shared_ptr<const ConfigSection>> sections_;
   std::unordered_map<std::string_view, Entry> entries_;
   TextTable new_texts_;
   std::vector<Fresh> fresh_;

@@ -2,10 +2,13 @@
 // files are as they were are taken from the index.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "framework/runs/run_index.h"
+#include "framework/runs/run_search.h"
 
 namespace attnlab {
 
@@ -17,10 +20,13 @@ class RunReader {
                      std::int64_t now = now_in_nanoseconds())
       : index_(folders, now) {}
 
-  /// @throws Error where the run cannot be read.
-  RunRecord read(const std::string& folder) { return read_run(folder, false).record; }
-  /// The same with its details.
-  IndexedRun read_closely(const std::string& folder) { return read_run(folder, true); }
+  /// Reads runs, several at a time.
+  /// @param closely  whether their details are asked for
+  /// @param take     gets each that can be read, in the order of the folders
+  /// @param lost     gets each other, in its turn
+  void read(const std::vector<std::string>& folders, bool closely,
+            const std::function<void(IndexedRun&&)>& take,
+            const std::function<void(const Unreadable&)>& lost);
   /// Keeps what was read for the next call.
   void keep() { index_.save(); }
 
@@ -30,7 +36,17 @@ class RunReader {
   std::size_t sections() const { return pool_.size(); }
 
  private:
-  IndexedRun read_run(const std::string& folder, bool details);
+  struct Slot {
+    std::optional<FolderState> state;
+    std::optional<IndexedRun> run;
+    bool is_new = false;
+    std::string reason;  ///< why it cannot be read
+  };
+
+  /// Does not change what other runs are read with.
+  Slot read_one(const std::string& folder, bool closely);
+  void give(Slot slot, const std::string& folder, const std::function<void(IndexedRun&&)>& take,
+            const std::function<void(const Unreadable&)>& lost);
 
   ConfigPool pool_;
   RunIndex index_;

@@ -329,18 +329,20 @@ RunCollection find_runs(const std::vector<std::string>& folders) {
   const NamedRuns named = named_runs(out.suites);
   const std::set<std::string> asked = real_paths(folders);
   std::map<std::string, std::vector<std::string>> stale;  // by suite
-  RunReader reader(folders);
+  std::vector<std::string> current;
   for (const std::string& folder : found.runs) {
     if (const std::string* suite = stale_suite(folder, named, asked)) {
       stale[*suite].push_back(folder);
-      continue;
-    }
-    try {
-      out.runs.push_back(reader.read(folder));
-    } catch (const Error& damage) {
-      leave_out({folder, damage.what()}, out);
+    } else {
+      current.push_back(folder);
     }
   }
+  out.runs.reserve(current.size());
+  RunReader reader(folders);
+  reader.read(
+      current, /*closely=*/false,
+      [&](IndexedRun&& run) { out.runs.push_back(std::move(run.record)); },
+      [&](const Unreadable& one) { leave_out(one, out); });
   reader.keep();
   for (const auto& [suite, runs] : stale) {
     out.notes.push_back(fmt::format(

@@ -308,15 +308,16 @@ Seen look_at(const std::vector<std::string>& runs, RunReader& reader, const Cata
   for (const auto& [path, text] : launcher) said[fs::weakly_canonical(path, error).string()] = text;
   PluginFiles files(catalogue);
   Seen seen;
-  for (const std::string& path : runs) {
+  const auto lost = [&](const Unreadable& one) { unreadable.push_back(one); };
+  const auto take = [&](IndexedRun&& run) {
+    const auto word = said.find(run.record.folder);
     try {
-      const auto word = said.find(path);
-      add_run(reader.read_closely(path), word == said.end() ? "" : word->second, files, suites,
-              seen);
+      add_run(run, word == said.end() ? "" : word->second, files, suites, seen);
     } catch (const Error& damage) {
-      unreadable.push_back({path, damage.what()});
+      lost({run.record.folder, damage.what()});
     }
-  }
+  };
+  reader.read(runs, /*closely=*/true, take, lost);
   return seen;
 }
 
