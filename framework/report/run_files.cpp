@@ -8,6 +8,7 @@
 
 #include "framework/base/files.h"
 #include "framework/base/json.h"
+#include "framework/base/side_by_side.h"
 #include "framework/runs/kept_file.h"
 #include "framework/runs/packed.h"
 #include "framework/runs/run_index.h"
@@ -21,15 +22,19 @@ bool is_part(const std::string& name) {
   return name == "model" || name == "attention" || name == "task" || name == "dataset";
 }
 
+/// A run's environment.json; null without one.
+json environment_of(const RunRecord& run) {
+  const std::string path = run.folder + "/environment.json";
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return nullptr;
+  return json::parse(read_text(path, kLargestRecord), nullptr, false);
+}
+
 /// environment.json of every run that has one, as what is the same for how many.
 class Surroundings {
  public:
   /// @param experiment  what the run's data are called by; of a grid what it varies
-  void add(const RunRecord& run, const std::string& experiment) {
-    const std::string path = run.folder + "/environment.json";
-    std::error_code error;
-    if (!std::filesystem::exists(path, error)) return;
-    const json in = json::parse(read_text(path, kLargestRecord), nullptr, false);
+  void add(const json& in, const std::string& experiment) {
     if (!in.is_object()) return;  // `find_runs` has read it as an object: it is being replaced
     for (const auto& [name, value] : in.items()) {
       if (is_part(name)) {
@@ -171,9 +176,16 @@ std::string kept_content(std::uint64_t check, const Report& report) {
 void fill(Report& report) {
   report.curves = curves_of(report.collection.runs, report.slices.all);
   report.biases = biases_of(report.collection.runs);
+  constexpr std::size_t kAtATime = 512, kWorthAThread = 32;  // runs
+  const std::vector<RunRecord>& runs = report.collection.runs;
   Surroundings surroundings;
-  for (const RunRecord& run : report.collection.runs) {
-    surroundings.add(run, report.slices.base_of(run.experiment));
+  for (std::size_t begin = 0; begin < runs.size(); begin += kAtATime) {
+    std::vector<json> environments(std::min(kAtATime, runs.size() - begin));
+    side_by_side(environments.size(), kWorthAThread,
+                 [&](std::size_t i) { environments[i] = environment_of(runs[begin + i]); });
+    for (std::size_t i = 0; i < environments.size(); ++i) {
+      surroundings.add(environments[i], report.slices.base_of(runs[begin + i].experiment));
+    }
   }
   report.environment = surroundings.facts();
   report.plugins = surroundings.plugins();
