@@ -1,15 +1,18 @@
 #include "framework/base/parsed_json.h"
 
+#include <algorithm>
+
 #include "framework/base/byte_order_mark.h"
 #include "framework/base/json_walk.h"
 
 namespace attnlab {
 namespace {
 
+constexpr int kDeepestJson = 100;
+
 class NestingCheck final : public JsonWalk {
   bool opened(int depth) override {
-    constexpr int kDeepest = 100;
-    if (depth <= kDeepest) return true;
+    if (depth <= kDeepestJson) return true;
     throw nlohmann::json::other_error::create(501, "nested more than 100 levels deep",
                                               static_cast<const nlohmann::json*>(nullptr));
   }
@@ -23,8 +26,12 @@ nlohmann::json parsed_json(std::string_view text) {
     throw nlohmann::json::other_error::create(501, wrong,
                                               static_cast<const nlohmann::json*>(nullptr));
   }
-  NestingCheck check;
-  nlohmann::json::sax_parse(text, &check);
+  // Most texts have too few brackets for that, and are read once.
+  if (std::count_if(text.begin(), text.end(), [](char c) { return c == '{' || c == '['; }) >
+      kDeepestJson) {
+    NestingCheck check;
+    nlohmann::json::sax_parse(text, &check);
+  }
   return nlohmann::json::parse(text);
 }
 

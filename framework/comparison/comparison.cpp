@@ -41,7 +41,7 @@ std::string without_place(const std::string& message) {
 /// Why there is no run: the experiment cannot be composed with the attention, or none was made.
 Gap gap_without_run(const RunRecord& experiment, const RunRecord& attention,
                     const Catalogue* catalogue) {
-  Node config = experiment.config;
+  Node config = experiment.config.tree();
   config.set("attention", attention.config.at("attention"));
   try {
     if (catalogue == nullptr) return {Absence::no_run, ""};
@@ -394,9 +394,7 @@ Comparison compare_runs(const RunCollection& collection, const CompareOptions& o
   add_contrasts(out);
   add_ranking(out);
   out.runs = collection.runs.size();
-  for (const RunRecord& run : collection.runs) {
-    out.values = std::max(out.values, compared_values(run));
-  }
+  out.values = compared_values(collection.runs);
   out.differences = differences_of(collection.runs);
   for (ConfigDifference& one : label_differences(collection.runs, out.attentions)) {
     out.differences.push_back(std::move(one));

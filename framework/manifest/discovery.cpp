@@ -4,16 +4,14 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <set>
-#include <thread>
 
+#include "framework/base/side_by_side.h"
 #include "framework/base/text.h"
-#include "framework/base/threads.h"
 
 namespace attnlab {
 namespace {
@@ -80,21 +78,9 @@ void read_candidate(Candidate& candidate, const Stamp& host_stamp) {
 
 /// Hundreds of files are read by several threads.
 void read_candidates(std::vector<Candidate>& candidates, const Stamp& host_stamp) {
-  std::atomic<std::size_t> next = 0;
-  const auto read = [&] {
-    for (std::size_t i = next++; i < candidates.size(); i = next++) {
-      read_candidate(candidates[i], host_stamp);
-    }
-  };
   constexpr std::size_t kFilesWorthAThread = 50;
-  const std::size_t readers = std::min<std::size_t>(candidates.size() / kFilesWorthAThread,
-                                                    std::thread::hardware_concurrency());
-  std::vector<std::jthread> threads;
-  try {
-    while (threads.size() + 1 < readers) threads.push_back(start_thread(read));
-  } catch (const ThreadError&) {  // those that there are suffice
-  }
-  read();
+  side_by_side(candidates.size(), kFilesWorthAThread,
+               [&](std::size_t i) { read_candidate(candidates[i], host_stamp); });
 }
 
 /// Whether it is a folder that could not be listed: all other candidates are libraries.

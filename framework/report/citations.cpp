@@ -92,39 +92,62 @@ void add_values(const Node* over, Used& used) {
   }
 }
 
-/// What the entries of a run's configuration name, and those that were added to it when it was
-/// finished.
-/// @param unknown  gets entries whose settings cannot be read
-void add_evaluations(const RunRecord& run, Used& used, std::vector<std::string>& unknown) {
-  const Node* const evaluate = run.config.find("evaluate");
-  if (evaluate != nullptr && evaluate->is_map()) {
-    for (const auto& [name, entry] : evaluate->entries()) {
-      if (!entry.is_map()) continue;
-      add_parts(entry.find("set"), used);
-      add_values(entry.find("over"), used);
-    }
-  }
-  for (const EvaluationRecord& record : run.evaluations) {
-    try {
-      const Node set = parse_yaml(record.set, run.folder);
-      add_parts(&set, used);
-    } catch (const ConfigError&) {  // more or deeper than settings are
-      unknown.push_back(
-          fmt::format("plugins of evaluation '{}' of {} (its settings cannot be read)",
-                      record.entry, run.folder));
-    }
+/// What the entries of `evaluate:` name.
+void add_entries(const Node& evaluate, Used& used) {
+  for (const auto& [name, entry] : evaluate.entries()) {
+    if (!entry.is_map()) continue;
+    add_parts(entry.find("set"), used);
+    add_values(entry.find("over"), used);
   }
 }
 
-/// Every plugin that some run names, its evaluations included: kind and name, once.
-Used used_plugins(const std::vector<RunRecord>& runs, std::vector<std::string>& unknown) {
-  Used used;
-  for (const RunRecord& run : runs) {
-    add_parts(&run.config, used);
-    add_evaluations(run, used, unknown);
+/// Every plugin that runs name, their evaluations included: kind and name, once. What runs share is
+/// looked through once.
+class UsedPlugins {
+ public:
+  /// @param unknown  gets entries whose settings cannot be read
+  explicit UsedPlugins(std::vector<std::string>& unknown) : unknown_(unknown) {}
+
+  void add(const RunRecord& run) {
+    for (const auto& section : run.config.sections()) {
+      if (sections_.insert(section.get()).second) add_section(*section);
+    }
+    for (const EvaluationRecord& record : run.evaluations) {
+      if (!add_settings(record.set)) {
+        unknown_.push_back(
+            fmt::format("plugins of evaluation '{}' of {} (its settings cannot be read)",
+                        record.entry, run.folder));
+      }
+    }
   }
-  return used;
-}
+  const Used& all() const { return used_; }
+
+ private:
+  void add_section(const ConfigSection& section) {
+    if (section.key() == "evaluate") add_entries(section.value(), used_);
+    for (const Kind kind : kKinds) {
+      if (section.key() == name_of(kind)) add_part(kind, &section.value(), used_);
+    }
+  }
+
+  /// Those that an evaluation was made with. @returns whether they can be read
+  bool add_settings(const std::string& text) {
+    if (settings_.count(text) > 0) return true;
+    try {
+      const Node set = parse_yaml(text, "settings");
+      add_parts(&set, used_);
+    } catch (const ConfigError&) {  // more or deeper than settings are
+      return false;
+    }
+    settings_.insert(text);
+    return true;
+  }
+
+  std::vector<std::string>& unknown_;
+  Used used_;
+  std::set<const ConfigSection*> sections_;
+  std::set<std::string> settings_;
+};
 
 }  // namespace
 
@@ -148,7 +171,9 @@ std::vector<Citation> citations_of(const std::vector<RunRecord>& runs, const Cat
   std::vector<Citation> citations;
   std::map<std::string, std::size_t> known;
   std::set<std::string> keys;
-  for (const auto& [kind, name] : used_plugins(runs, absent)) {
+  UsedPlugins used(absent);
+  for (const RunRecord& run : runs) used.add(run);
+  for (const auto& [kind, name] : used.all()) {
     try {
       const Manifest& manifest = *catalogue.find(kind, name).manifest;
       for (const std::string& work : works_of(manifest.citation)) {

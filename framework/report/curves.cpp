@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <mutex>
+#include <set>
 #include <sstream>
 #include <tuple>
 
 #include "framework/base/error.h"
 #include "framework/base/files.h"
 #include "framework/base/json.h"
+#include "framework/base/side_by_side.h"
 #include "framework/comparison/statistics.h"
 
 namespace attnlab {
@@ -21,7 +24,22 @@ using nlohmann::json;
 /// Split, metric and layer; the layer's number and call first, so that "10" follows "9".
 using Key = std::tuple<std::string, std::string, std::int64_t, std::int64_t>;
 using Points = std::vector<std::pair<double, double>>;  // step, value
-using Series = std::map<Key, Points>;
+using Found = std::map<Key, Points>;
+/// What a run wrote, by key; of many runs it is held at a time.
+using Series = std::vector<std::pair<const Key*, Points>>;
+
+/// The keys of all runs, each once.
+class Keys {
+ public:
+  const Key* of(const Key& key) {
+    const std::lock_guard<std::mutex> lock(guard_);
+    return &*keys_.insert(key).first;
+  }
+
+ private:
+  std::mutex guard_;
+  std::set<Key> keys_;
+};
 
 bool is_bookkeeping(const std::string& name) {
   return name == "split" || name == "step" || name == "epoch" || name == "layer" || name == "call";
@@ -35,7 +53,7 @@ std::int64_t whole_number(const json& line, const char* name, std::int64_t other
   }
 }
 
-void add_line(const json& line, Series& series) {
+void add_line(const json& line, Found& found) {
   if (!line.is_object() || !line.contains("split") || !line.at("split").is_string()) return;
   const auto step = line.find("step");
   if (step == line.end() || !step->is_number()) return;
@@ -44,16 +62,22 @@ void add_line(const json& line, Series& series) {
     if (is_bookkeeping(name) || !value.is_number()) continue;
     const double number = value.get<double>();
     if (!std::isfinite(number)) continue;
-    series[{line.at("split").get<std::string>(), name, layer, call}].emplace_back(
+    found[{line.at("split").get<std::string>(), name, layer, call}].emplace_back(
         step->get<double>(), number);
   }
 }
 
-Series read_series(const std::string& folder) {
-  Series series;
+Series read_series(const std::string& folder, Keys& keys) {
+  Found found;
   std::istringstream text(read_log(folder));
   for (std::string line; std::getline(text, line);) {
-    add_line(parsed_line(line), series);  // a discarded value is not an object
+    add_line(parsed_line(line), found);  // a discarded value is not an object
+  }
+  Series series;
+  series.reserve(found.size());
+  for (auto& [key, points] : found) {
+    points.shrink_to_fit();
+    series.emplace_back(keys.of(key), std::move(points));
   }
   return series;
 }
@@ -111,7 +135,7 @@ struct Group {
 void add_run(const Series& series, Group& group) {
   for (const auto& [key, points] : series) {
     for (const auto& point : points) group.last_step = std::max(group.last_step, point.first);
-    group.series[key].push_back(&points);
+    group.series[*key].push_back(&points);
   }
 }
 
@@ -172,9 +196,11 @@ std::string layer_name(std::int64_t layer, std::int64_t call) {
 
 std::vector<Curve> curves_of(const std::vector<RunRecord>& runs, const std::vector<Slice>& slices,
                              const CurveBudget& budget) {
-  std::vector<Series> series;
-  series.reserve(runs.size());
-  for (const RunRecord& run : runs) series.push_back(read_series(run.folder));
+  constexpr std::size_t kRunsWorthAThread = 16;
+  Keys keys;
+  std::vector<Series> series(runs.size());
+  side_by_side(runs.size(), kRunsWorthAThread,
+               [&](std::size_t i) { series[i] = read_series(runs[i].folder, keys); });
   const std::vector<Group> groups = groups_of(runs, slices, series);
   const std::size_t most[] = {points_within(budget, groups, false),
                               points_within(budget, groups, true)};

@@ -160,7 +160,7 @@ std::string configurations(const Report& report) {
     const RunRecord& run = *runs[i];
     out += folded(
         fmt::format("All settings of {} ({}, seed {})", run.experiment, run.attention, run.seed),
-        fmt::format("<pre tabindex=\"0\">{}</pre>\n", html_text(to_yaml(run.config))));
+        fmt::format("<pre tabindex=\"0\">{}</pre>\n", html_text(to_yaml(run.config.tree()))));
   }
   if (runs.size() > kMostConfigurations) {
     out += paragraph("Those of further experiments are in their runs' <code>config.yaml</code>.",

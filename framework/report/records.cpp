@@ -126,7 +126,7 @@ json run_json(const RunRecord& run) {
               {"metrics", std::move(metrics)},
               {"costs", run.costs},
               {"environment", run.environment},
-              {"config", to_yaml(run.config)}};
+              {"config", to_yaml(run.config.tree())}};
   if (!run.status.reason.empty()) out["reason"] = run.status.reason;
   if (run.together > 1) out["together"] = run.together;
   if (!run.not_finite().empty()) out["not_finite"] = run.not_finite();

@@ -10,17 +10,15 @@
 #include <set>
 
 #include "framework/base/files.h"
-#include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/base/unicode.h"
 #include "framework/comparison/attention_forms.h"
 #include "framework/config/difference.h"
 #include "framework/report/markup.h"
+#include "framework/report/run_files.h"
 
 namespace attnlab {
 namespace {
-
-using nlohmann::json;
 
 constexpr std::size_t kLogLines = 12, kLogBytes = 2000;
 
@@ -47,72 +45,6 @@ std::string tail_of(const std::string& path) {
   return valid_utf8(without_colours(text));
 }
 
-bool is_part(const std::string& name) {
-  return name == "model" || name == "attention" || name == "task" || name == "dataset";
-}
-
-/// environment.json of every run that has one, as what is the same for how many.
-class Surroundings {
- public:
-  /// @param experiment  what the run's data are called by; of a grid what it varies
-  void add(const RunRecord& run, const std::string& experiment) {
-    const std::string path = run.folder + "/environment.json";
-    std::error_code error;
-    if (!std::filesystem::exists(path, error)) return;
-    const json in = json::parse(read_text(path, kLargestRecord), nullptr, false);
-    if (!in.is_object()) return;  // `find_runs` has read it as an object: it is being replaced
-    for (const auto& [name, value] : in.items()) {
-      if (is_part(name)) {
-        add_plugin(name, value);
-      } else if (name == "data") {
-        add_values("data of " + experiment, value);
-      } else if (!is_of_one_run(name)) {
-        add_values(name, value);
-      }
-    }
-  }
-
-  std::vector<Fact> facts() const {
-    std::vector<Fact> out;
-    for (const auto& [key, values] : counts_) {
-      out.push_back({key, {values.begin(), values.end()}});
-    }
-    return out;
-  }
-  std::vector<PluginUse> plugins() const {
-    std::vector<PluginUse> out;
-    for (const auto& [key, runs] : plugins_) out.push_back({key[0], key[1], key[2], runs});
-    return out;
-  }
-
- private:
-  /// What a run costs, when it began, and what its metrics are, is shown elsewhere.
-  static bool is_of_one_run(const std::string& name) {
-    return name == "started" || name == "parameters" || name == "flops" || name == "metrics" ||
-           name == "costs";
-  }
-
-  void add_plugin(const std::string& kind, const json& part) {
-    if (!part.is_object()) return;
-    const auto member = [&](const char* name) {
-      return part.contains(name) ? plain_text(part.at(name)) : std::string();
-    };
-    plugins_[{kind, member("id"), member("hash")}] += 1;
-  }
-  void add_values(const std::string& key, const json& value) {
-    if (value.is_object()) {
-      for (const auto& [name, member] : value.items()) {
-        add_values(fmt::format("{}.{}", key, name), member);
-      }
-    } else {
-      counts_[key][plain_text(value)] += 1;
-    }
-  }
-
-  std::map<std::string, std::map<std::string, std::int64_t>> counts_;
-  std::map<std::vector<std::string>, std::int64_t> plugins_;
-};
-
 const Node* find_key(const Node& config, const std::string& key) {
   const Node* node = &config;
   for (std::size_t begin = 0; node != nullptr && begin <= key.size();) {
@@ -126,16 +58,18 @@ const Node* find_key(const Node& config, const std::string& key) {
 /// The configuration of one run of each experiment that stands by itself, without what says which
 /// run it is.
 std::map<std::string, Node> configs_by_experiment(const Report& report) {
-  std::map<std::string, Node> configs;
+  std::map<std::string, const RunRecord*> chosen;
   for (const RunRecord& run : report.collection.runs) {
     const bool baseline = run.attention == report.comparison.baseline;
     if (!report.shows(run.experiment)) continue;
-    if (configs.count(run.experiment) > 0 && !baseline) continue;
-    Node config = run.config;
+    if (chosen.count(run.experiment) == 0 || baseline) chosen[run.experiment] = &run;
+  }
+  std::map<std::string, Node> configs;
+  for (const auto& [experiment, run] : chosen) {
+    Node& config = configs[experiment] = run->config.tree();
     for (const char* key : {"name", "seeds", "attention", "evaluate", "published"}) {
       config.erase(key);
     }
-    configs[run.experiment] = std::move(config);
   }
   return configs;
 }
@@ -212,8 +146,7 @@ Report build_report(RunCollection collection, Comparison comparison, const Catal
   report.ladders = ladders_of(report.cells);
   report.histograms = histograms_of(report.collection.runs, report.slices, report.comparison.book);
   note_unreadable_logs(report);
-  report.curves = curves_of(report.collection.runs, report.slices.all);
-  report.biases = biases_of(report.collection.runs);
+  read_run_files(report);
   // Heads of single runs; there are too many at the points of a large grid.
   std::erase_if(report.biases,
                 [&](const BiasFigure& bias) { return !report.shows(bias.experiment); });
@@ -229,16 +162,12 @@ Report build_report(RunCollection collection, Comparison comparison, const Catal
   report.images = image_pictures_of(report.collection.runs, report.comparison.notes);
   std::erase_if(report.images,
                 [&](const ImagePicture& one) { return !report.shows(one.origin.experiment); });
-  Surroundings surroundings;
   for (std::size_t i = 0; i < report.collection.runs.size(); ++i) {
     const RunRecord& run = report.collection.runs[i];
-    surroundings.add(run, report.slices.base_of(run.experiment));
     report.seconds += run.status.seconds;
     if (run.status.state == RunState::done) continue;
     report.unfinished.push_back({i, tail_of(run.folder + "/log.txt")});
   }
-  report.environment = surroundings.facts();
-  report.plugins = surroundings.plugins();
   add_settings(report);
   add_attentions(report);
   report.citations = citations_of(report.collection.runs, catalogue, report.absent_plugins);

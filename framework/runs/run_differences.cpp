@@ -47,20 +47,45 @@ std::string runs_text(const std::vector<const RunRecord*>& runs) {
   return join(parts, ", ");
 }
 
-/// Appends every key whose value is not the same in all of `runs`.
-void compare_facts(const std::vector<const RunRecord*>& runs, const std::vector<Facts>& facts,
-                   const std::string& prefix, std::vector<ConfigDifference>& out) {
+/// "absent" where there is none.
+const std::string& value_in(const Facts& facts, const std::string& key) {
+  static const std::string kAbsent = "absent";
+  const auto found = facts.find(key);
+  return found == facts.end() ? kAbsent : found->second;
+}
+
+/// The keys whose values are not the same in all of `facts`.
+std::vector<std::string> differing_keys(const std::vector<const Facts*>& facts) {
+  const std::set<const Facts*> each(facts.begin(), facts.end());
   std::set<std::string> keys;
-  for (const Facts& one : facts) {
-    for (const auto& [key, value] : one) keys.insert(key);
+  if (each.size() > 1) {
+    for (const Facts* one : each) {
+      for (const auto& [key, value] : *one) keys.insert(key);
+    }
   }
+  std::vector<std::string> out;
   for (const std::string& key : keys) {
+    const std::string* first = nullptr;
+    const bool differs = std::any_of(each.begin(), each.end(), [&](const Facts* one) {
+      const std::string& value = value_in(*one, key);
+      if (first == nullptr) first = &value;
+      return value != *first;
+    });
+    if (differs) out.push_back(key);
+  }
+  return out;
+}
+
+/// Appends every key whose value is not the same in all of `runs`.
+/// @param facts  of each run; runs may share them
+void compare_facts(const std::vector<const RunRecord*>& runs,
+                   const std::vector<const Facts*>& facts, const std::string& prefix,
+                   std::vector<ConfigDifference>& out) {
+  for (const std::string& key : differing_keys(facts)) {
     std::map<std::string, std::vector<const RunRecord*>> by_value;
     for (std::size_t i = 0; i < runs.size(); ++i) {
-      const auto found = facts[i].find(key);
-      by_value[found == facts[i].end() ? "absent" : found->second].push_back(runs[i]);
+      by_value[value_in(*facts[i], key)].push_back(runs[i]);
     }
-    if (by_value.size() < 2) continue;
     ConfigDifference difference{runs.front()->experiment, prefix + key, {}};
     for (const auto& [value, who] : by_value) {
       difference.values.emplace_back(value, runs_text(who));
@@ -88,34 +113,76 @@ std::vector<Group> groups_of(const std::vector<RunRecord>& runs, Within part) {
   return out;
 }
 
-/// The configuration's values that must agree: the attention's, or all others.
-/// @param matched  further keys that count as the attention's
-Facts config_facts(const RunRecord& run, bool attention, const std::set<std::string>& matched) {
-  // A trace records and changes no number of a run; what a paper prints documents it.
-  static const std::set<std::string> kChangesNothing = {"name", "seeds", "trace", "evaluate",
-                                                        "published"};
-  Facts facts;
-  for (const auto& [key, value] : run.config.entries()) {
-    if (kChangesNothing.count(key) == 0) flatten(value, key, facts);
-  }
-  facts.erase("train.tensorboard");  // nor do event files
-  std::erase_if(facts, [&](const auto& fact) {
-    const bool of_attention =
-        fact.first.rfind("attention", 0) == 0 || matched.count(fact.first) > 0;
-    return of_attention != attention;
-  });
-  return facts;
-}
+/// Values of configurations that must agree: the attention's, or all others. They are made once for
+/// runs that share the sections of the configuration that they come from.
+class ConfigFacts {
+ public:
+  /// @param matched  further keys that count as the attention's
+  ConfigFacts(bool attention, std::set<std::string> matched)
+      : attention_(attention), matched_(std::move(matched)) {}
 
-/// The options that `match:` adjusted in one of an experiment's runs.
-std::set<std::string> matched_keys(const std::vector<RunRecord>& runs,
-                                   const std::string& experiment) {
-  std::set<std::string> keys;
+  const Facts& of(const RunRecord& run) {
+    Sections sections;
+    for (const auto& section : run.config.sections()) {
+      if (concerns(section->key())) sections.push_back(section.get());
+    }
+    const auto [found, is_new] = made_.try_emplace(sections);
+    if (is_new) found->second = facts_in(sections);
+    return found->second;
+  }
+  std::vector<const Facts*> of(const Group& runs) {
+    std::vector<const Facts*> out;
+    out.reserve(runs.size());
+    for (const RunRecord* run : runs) out.push_back(&of(*run));
+    return out;
+  }
+
+ private:
+  using Sections = std::vector<const ConfigSection*>;
+
+  bool is_of_attention(const std::string& key) const {
+    return key.rfind("attention", 0) == 0 || matched_.count(key) > 0;
+  }
+
+  /// Whether a section may hold such values.
+  bool concerns(const std::string& key) const {
+    // A trace records and changes no number of a run; what a paper prints documents it.
+    static const std::set<std::string> kChangesNothing = {"name", "seeds", "trace", "evaluate",
+                                                          "published"};
+    if (kChangesNothing.count(key) > 0) return false;
+    return !attention_ || !matched_.empty() || is_of_attention(key);
+  }
+
+  Facts facts_in(const Sections& sections) const {
+    Facts facts;
+    for (const ConfigSection* section : sections) flatten(section->value(), section->key(), facts);
+    facts.erase("train.tensorboard");  // nor do event files
+    std::erase_if(facts,
+                  [&](const auto& fact) { return is_of_attention(fact.first) != attention_; });
+    return facts;
+  }
+
+  bool attention_;
+  std::set<std::string> matched_;
+  std::map<Sections, Facts> made_;
+};
+
+/// The options that `match:` adjusted in one of an experiment's runs, by experiment.
+std::map<std::string, std::set<std::string>> matched_keys(const std::vector<RunRecord>& runs) {
+  std::map<std::string, std::set<std::string>> keys;
   for (const RunRecord& run : runs) {
-    if (run.experiment != experiment) continue;
-    for (const auto& [key, origin] : run.matched) keys.insert(key);
+    std::set<std::string>& own = keys[run.experiment];
+    for (const auto& [key, origin] : run.matched) own.insert(key);
   }
   return keys;
+}
+
+/// Where each run has facts of its own.
+std::vector<const Facts*> pointers_to(const std::vector<Facts>& facts) {
+  std::vector<const Facts*> out;
+  out.reserve(facts.size());
+  for (const Facts& one : facts) out.push_back(&one);
+  return out;
 }
 
 /// The environment's members among `keys`.
@@ -147,7 +214,7 @@ void compare_environments(const Group& group, const std::vector<std::string>& ke
   std::vector<Facts> facts;
   facts.reserve(runs.size());
   for (const RunRecord* run : runs) facts.push_back(environment_facts(*run, keys));
-  compare_facts(runs, facts, "environment: ", out);
+  compare_facts(runs, pointers_to(facts), "environment: ", out);
 }
 
 }  // namespace
@@ -160,13 +227,11 @@ std::string ConfigDifference::text() const {
 
 std::vector<ConfigDifference> differences_of(const std::vector<RunRecord>& runs) {
   std::vector<ConfigDifference> out;
+  const auto matched = matched_keys(runs);
   for (const bool attention : {false, true}) {
     for (const Group& group : groups_of(runs, attention ? Within::attention : Within::experiment)) {
-      const std::set<std::string> matched = matched_keys(runs, group.front()->experiment);
-      std::vector<Facts> facts;
-      facts.reserve(group.size());
-      for (const RunRecord* run : group) facts.push_back(config_facts(*run, attention, matched));
-      compare_facts(group, facts, "", out);
+      ConfigFacts facts(attention, matched.at(group.front()->experiment));
+      compare_facts(group, facts.of(group), "", out);
       const std::vector<std::string> plugins =
           attention ? std::vector<std::string>{"attention.plugin"}
                     : std::vector<std::string>{"model.plugin", "task.plugin", "dataset.plugin"};
@@ -182,15 +247,17 @@ std::vector<ConfigDifference> differences_of(const std::vector<RunRecord>& runs)
 
 std::vector<ConfigDifference> matched_values(const std::vector<RunRecord>& runs) {
   std::vector<ConfigDifference> out;
+  const auto all_matched = matched_keys(runs);
   for (const Group& group : groups_of(runs, Within::experiment)) {
-    const std::set<std::string> matched = matched_keys(runs, group.front()->experiment);
-    std::vector<Facts> facts;
-    facts.reserve(group.size());
-    for (const RunRecord* run : group) {
-      facts.push_back(config_facts(*run, true, matched));
-      std::erase_if(facts.back(), [&](const auto& fact) { return matched.count(fact.first) == 0; });
-    }
-    compare_facts(group, facts, "", out);
+    const std::set<std::string>& matched = all_matched.at(group.front()->experiment);
+    if (matched.empty()) continue;
+    ConfigFacts facts(true, matched);
+    const std::size_t before = out.size();
+    compare_facts(group, facts.of(group), "", out);
+    out.erase(
+        std::remove_if(out.begin() + static_cast<std::ptrdiff_t>(before), out.end(),
+                       [&](const ConfigDifference& one) { return matched.count(one.key) == 0; }),
+        out.end());
   }
   return out;
 }
@@ -203,10 +270,9 @@ std::vector<ConfigDifference> surroundings_of(const std::vector<RunRecord>& runs
         out);
   }
   // Runs of an earlier attnlab say nothing of kernels.
-  std::vector<RunRecord> saying;
-  std::copy_if(runs.begin(), runs.end(), std::back_inserter(saying),
-               [](const RunRecord& run) { return run.environment.count("kernel") > 0; });
-  for (const Group& group : groups_of(saying, Within::experiment)) {
+  for (Group group : groups_of(runs, Within::experiment)) {
+    std::erase_if(group,
+                  [](const RunRecord* run) { return run->environment.count("kernel") == 0; });
     compare_environments(group, {"kernel", "instructions"}, out);
   }
   return out;
@@ -249,12 +315,17 @@ std::vector<ConfigDifference> evaluation_differences(const std::vector<RunRecord
         const char* by = said && one->weights == "average" ? " by averaged weights" : "";
         facts.push_back({{entry, fmt::format("{} split{} with {}", one->split, by, one->set)}});
       }
-      compare_facts(having, facts, "evaluation ", out);
+      compare_facts(having, pointers_to(facts), "evaluation ", out);
     }
   }
   return out;
 }
 
-std::size_t compared_values(const RunRecord& run) { return config_facts(run, false, {}).size(); }
+std::size_t compared_values(const std::vector<RunRecord>& runs) {
+  ConfigFacts facts(false, {});
+  std::size_t most = 0;
+  for (const RunRecord& run : runs) most = std::max(most, facts.of(run).size());
+  return most;
+}
 
 }  // namespace attnlab

@@ -74,9 +74,10 @@ std::optional<Holder> holder_of(const std::string& run_folder) {
   const std::string path = lock_file(run_folder);
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return std::nullopt;
+  const std::optional<bool> locked = is_locked(path);
+  if (locked && !*locked) return std::nullopt;
   const Holder holder = read_holder(path);
-  const bool held = is_locked(path).value_or(is_alive(holder));
-  return held ? std::optional(holder) : std::nullopt;
+  return locked || is_alive(holder) ? std::optional(holder) : std::nullopt;
 }
 
 namespace {

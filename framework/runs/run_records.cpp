@@ -15,6 +15,7 @@
 #include "framework/config/frozen.h"
 #include "framework/config/origins.h"
 #include "framework/experiment/match.h"
+#include "framework/runs/run_reader.h"
 
 namespace attnlab {
 namespace {
@@ -139,6 +140,54 @@ std::map<std::string, std::string> read_matched(const std::string& path) {
   return matched;
 }
 
+/// What the configuration says about the run.
+template <class Config>
+void take_names(const Config& config, RunRecord& run) {
+  const Node& attention = config.at("attention");
+  const Node* label = attention.find("as");
+  const std::string use = attention.at("use").text();  // "quest" or "lab/quest"
+  run.attention = label != nullptr ? label->text() : use.substr(use.find('/') + 1);
+  run.experiment = config.at("name").text();
+  const Node& seeds = config.at("seeds");
+  const auto seed = seeds.items().size() == 1 ? seeds.items()[0].as_int() : std::nullopt;
+  if (!seed) {
+    throw ConfigError(seeds.place(),
+                      "seeds: a run's frozen configuration has one seed, found " + to_flow(seeds));
+  }
+  run.seed = *seed;
+}
+
+/// @param pool  null: of one run alone
+void read_config(const std::string& path, ConfigPool* pool, RunRecord& run) {
+  const std::string text = read_text(path, kLargestRecord);
+  if (pool != nullptr) {
+    if (std::optional<RunConfig> shared = pool->read(text, path)) {
+      try {
+        take_names(*shared, run);
+        for (const char* part : {"model", "task", "dataset"}) {
+          if (const Node* node = shared->find(part)) static_cast<void>(node->at("use"));
+        }
+        run.config = std::move(*shared);
+        return;
+      } catch (const ConfigError&) {  // said now or later, with this run's own places
+      }
+    }
+  }
+  const Node tree = frozen_tree(text, path);
+  take_names(tree, run);
+  run.config = tree;
+}
+
+RunRecord read_run(const std::string& folder, ConfigPool* pool) {
+  RunRecord run;
+  const RunFolder files(folder);
+  run.folder = folder;
+  read_config(files.file("config.yaml"), pool, run);
+  static_cast<RunResult&>(run) = read_result(folder);
+  run.matched = read_matched(files.file("origins.txt"));
+  return run;
+}
+
 void refuse_doubles(const std::vector<RunRecord>& runs) {
   for (std::size_t i = 1; i < runs.size(); ++i) {
     const RunRecord &a = runs[i - 1], &b = runs[i];
@@ -236,27 +285,9 @@ std::string RunRecord::label() const {
   return fmt::format("{}/{}/{}", experiment, attention, seed);
 }
 
-RunRecord read_run(const std::string& folder) {
-  RunRecord run;
-  const RunFolder files(folder);
-  run.folder = folder;
-  run.config = frozen_file(files.file("config.yaml"));
-  const Node& attention = run.config.at("attention");
-  const Node* label = attention.find("as");
-  const std::string use = attention.at("use").text();  // "quest" or "lab/quest"
-  run.attention = label != nullptr ? label->text() : use.substr(use.find('/') + 1);
-  run.experiment = run.config.at("name").text();
-  const Node& seeds = run.config.at("seeds");
-  const auto seed = seeds.items().size() == 1 ? seeds.items()[0].as_int() : std::nullopt;
-  if (!seed) {
-    throw ConfigError(seeds.place(),
-                      "seeds: a run's frozen configuration has one seed, found " + to_flow(seeds));
-  }
-  run.seed = *seed;
-  static_cast<RunResult&>(run) = read_result(folder);
-  run.matched = read_matched(files.file("origins.txt"));
-  return run;
-}
+RunRecord read_run(const std::string& folder) { return read_run(folder, nullptr); }
+
+RunRecord read_run(const std::string& folder, ConfigPool& pool) { return read_run(folder, &pool); }
 
 std::optional<SuiteRecord> read_suite(const std::string& folder) {
   const std::string path = suite_record_file(folder);
@@ -298,17 +329,21 @@ RunCollection find_runs(const std::vector<std::string>& folders) {
   const NamedRuns named = named_runs(out.suites);
   const std::set<std::string> asked = real_paths(folders);
   std::map<std::string, std::vector<std::string>> stale;  // by suite
+  std::vector<std::string> current;
   for (const std::string& folder : found.runs) {
     if (const std::string* suite = stale_suite(folder, named, asked)) {
       stale[*suite].push_back(folder);
-      continue;
-    }
-    try {
-      out.runs.push_back(read_run(folder));
-    } catch (const Error& damage) {
-      leave_out({folder, damage.what()}, out);
+    } else {
+      current.push_back(folder);
     }
   }
+  out.runs.reserve(current.size());
+  RunReader reader(folders);
+  reader.read(
+      current, /*closely=*/false,
+      [&](IndexedRun&& run) { out.runs.push_back(std::move(run.record)); },
+      [&](const Unreadable& one) { leave_out(one, out); });
+  reader.keep();
   for (const auto& [suite, runs] : stale) {
     out.notes.push_back(fmt::format(
         "{}: {} {} left out, not of the suite as it was run last (not chosen then, or another "
@@ -329,22 +364,27 @@ RunCollection find_runs(const std::vector<std::string>& folders) {
   return out;
 }
 
-std::optional<std::string> revisions_note(const std::vector<RunRecord>& runs) {
-  std::map<std::string, std::vector<std::string>> by_revision;
-  for (const RunRecord& run : runs) {
-    if (run.environment.empty()) continue;  // it has not begun
-    const auto found = run.environment.find("framework.revision");
-    by_revision[found == run.environment.end() ? "not recorded" : found->second].push_back(
-        run.label());
-  }
-  if (by_revision.size() < 2) return std::nullopt;
+void Revisions::add(const RunRecord& run) {
+  if (run.environment.empty()) return;  // it has not begun
+  const auto found = run.environment.find("framework.revision");
+  labels_[found == run.environment.end() ? "not recorded" : found->second].push_back(run.label());
+}
+
+std::optional<std::string> Revisions::note() const {
+  if (labels_.size() < 2) return std::nullopt;
   std::vector<std::string> parts;
-  parts.reserve(by_revision.size());
-  for (const auto& [revision, labels] : by_revision) {
+  parts.reserve(labels_.size());
+  for (const auto& [revision, labels] : labels_) {
     parts.push_back(fmt::format("{} in {}", revision, first_of(labels)));
   }
-  return fmt::format("runs of {} framework revisions are compared: {}", by_revision.size(),
+  return fmt::format("runs of {} framework revisions are compared: {}", labels_.size(),
                      join(parts, "; "));
+}
+
+std::optional<std::string> revisions_note(const std::vector<RunRecord>& runs) {
+  Revisions revisions;
+  for (const RunRecord& run : runs) revisions.add(run);
+  return revisions.note();
 }
 
 MetricBook book_of(const std::vector<RunRecord>& runs) {

@@ -12,6 +12,7 @@
 #include "framework/runs/absence.h"
 #include "framework/runs/page_spec.h"
 #include "framework/runs/published.h"
+#include "framework/runs/run_config.h"
 #include "framework/runs/run_result.h"
 #include "framework/runs/run_search.h"
 #include "framework/runs/suite_point.h"
@@ -23,10 +24,12 @@ struct RunRecord : RunResult {
   std::string folder;
   std::string experiment, attention;  ///< the attention's label
   std::int64_t seed = 0;
-  Node config;  ///< frozen: every value
+  RunConfig config;  ///< frozen: every value
   /// Options that a suite's `match:` adjusted, with what it held: "model.dim" and "match of
   /// parameters with standard".
   std::map<std::string, std::string> matched;
+  /// Changes whenever a file of the folder does (folder_state.h); 0: not known.
+  std::uint64_t print = 0;
 
   /// "vit/quest/0".
   std::string label() const;
@@ -55,6 +58,8 @@ struct RunCollection {
 
 /// Reads a run's folder. @throws ConfigError or DataError naming the damaged file.
 RunRecord read_run(const std::string& folder);
+/// The same as one of many, which share what their configurations have in common.
+RunRecord read_run(const std::string& folder, ConfigPool& pool);
 
 /// The record of the suite or sweep that is filed in `folder`; empty where none is.
 /// @throws DataError for a damaged one.
@@ -72,7 +77,16 @@ RunCollection find_runs(const std::vector<std::string>& folders);
 /// "a, b, c, d and 5 more": labels of runs, in a sentence.
 std::string first_of(std::vector<std::string> labels);
 
-/// "runs of 2 framework revisions are compared: ..."; empty where all have one.
+/// Which framework revisions runs are of.
+class Revisions {
+ public:
+  void add(const RunRecord& run);
+  /// "runs of 2 framework revisions are compared: ..."; empty where all have one.
+  std::optional<std::string> note() const;
+
+ private:
+  std::map<std::string, std::vector<std::string>> labels_;  // of runs, by revision
+};
 std::optional<std::string> revisions_note(const std::vector<RunRecord>& runs);
 
 /// What the runs say about their metrics.
@@ -105,7 +119,7 @@ std::vector<ConfigDifference> surroundings_of(const std::vector<RunRecord>& runs
 /// What one entry of `evaluate:` changed, where that differs within an experiment.
 std::vector<ConfigDifference> evaluation_differences(const std::vector<RunRecord>& runs);
 
-/// How many values of a run's configuration `differences_of` compares.
-std::size_t compared_values(const RunRecord& run);
+/// How many values of a run's configuration `differences_of` compares; the most that a run has.
+std::size_t compared_values(const std::vector<RunRecord>& runs);
 
 }  // namespace attnlab

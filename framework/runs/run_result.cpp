@@ -176,6 +176,7 @@ void add_evaluations(const std::string& folder, RunResult& run) {
     run.notes.push_back("an evaluation cannot be read: " + file);
   }
   run.evaluations = std::move(all.records);
+  run.damaged = std::move(all.damaged);
 }
 
 Absence absence_of(RunState state) {

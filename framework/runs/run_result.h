@@ -29,7 +29,8 @@ struct RunResult {
   std::vector<MetricInfo> evaluation_headlines;  ///< one an entry that has any: "fog/accuracy"
   /// Where a stored result came from (stored_run.h); empty for a run that was made here.
   std::string stored;
-  std::vector<std::string> notes;  ///< what readers of its numbers must know
+  std::vector<std::string> notes;    ///< what readers of its numbers must know
+  std::vector<std::string> damaged;  ///< evaluations that cannot be read: "FILE: why"
 
   bool done() const { return status.state == RunState::done; }
   /// Metrics of a run that is done whose values are not finite.

@@ -12,10 +12,9 @@
 #include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/experiment/identity.h"
-#include "framework/runs/evaluations.h"
 #include "framework/runs/run_folder.h"
 #include "framework/runs/run_lock.h"
-#include "framework/runs/run_records.h"
+#include "framework/runs/run_reader.h"
 
 namespace attnlab {
 namespace {
@@ -28,21 +27,6 @@ constexpr std::string_view kCellStates[] = {"running",  "queued",       "killed"
                                             "skipped",  "incompatible", "no data",   "no plugin",
                                             "diverged", "done",         "superseded"};
 constexpr std::size_t kLogLines = 5;
-
-/// The last step that metrics.jsonl has; status.json is only as new as the last checkpoint.
-std::int64_t last_step(const std::string& run_folder) {
-  for (const std::string& line : last_lines(run_folder + "/metrics.jsonl", 1)) {
-    const json entry = json::parse(line, nullptr, false);
-    if (!entry.is_object()) continue;
-    try {
-      return entry.value("step", std::int64_t{0});
-    } catch (
-        const json::exception&) {  // of another hand: no whole number, or one that does not fit
-      continue;
-    }
-  }
-  return 0;
-}
 
 double seconds_since_written(const std::string& path) {
   std::error_code error;
@@ -60,22 +44,50 @@ std::optional<double> time_left(const RunStatus& status, const CellReport& repor
   return seconds / steps * static_cast<double>(report.steps - report.step);
 }
 
+/// The plugins' files as they are now, each looked at once.
+class PluginFiles {
+ public:
+  explicit PluginFiles(const Catalogue& catalogue) : catalogue_(catalogue) {}
+
+  /// Empty where there is no such plugin.
+  const std::string& hash(Kind kind, const std::string& name) {
+    const auto found = hashes_.find({kind, name});
+    if (found != hashes_.end()) return found->second;
+    std::string hash;
+    try {
+      hash = file_hash(catalogue_.find(kind, name).path);
+    } catch (const PluginError&) {  // it is gone
+    }
+    return hashes_[{kind, name}] = hash;
+  }
+
+ private:
+  const Catalogue& catalogue_;
+  std::map<std::pair<Kind, std::string>, std::string> hashes_;
+};
+
+/// The plugin that a run's configuration names.
+const std::string& plugin_of(const RunRecord& run, const std::string& kind) {
+  const Node* const part = run.config.find(kind);
+  if (part == nullptr) {
+    throw ConfigError({run.folder + "/config.yaml", 1, 1}, fmt::format("'{}' is missing", kind));
+  }
+  return part->at("use").text();
+}
+
 /// What has changed since a run was frozen, among what can be seen without opening its data.
-std::string changes_since(const RunRecord& run, const Catalogue& catalogue) {
-  const auto then = read_identity(run.folder);
+std::string changes_since(const IndexedRun& run, PluginFiles& files) {
+  const std::optional<Identity>& then = run.details->identity;
   if (!then) return "";
   std::vector<std::string> changes;
   for (const Kind kind : {Kind::model, Kind::attention, Kind::task, Kind::dataset}) {
     const std::string key(name_of(kind));
     const auto file = then->plugins.find(key);
     if (file == then->plugins.end()) continue;
-    try {
-      const Candidate& plugin = catalogue.find(kind, run.config.at(key).at("use").text());
-      if (file_hash(plugin.path) == file->second.hash) continue;
-      changes.push_back(fmt::format("the file of {} '{}' changed", key, file->second.name));
-    } catch (const PluginError&) {
-      changes.push_back(fmt::format("the file of {} '{}' is gone", key, file->second.name));
-    }
+    const std::string& now = files.hash(kind, plugin_of(run.record, key));
+    if (now == file->second.hash) continue;
+    changes.push_back(fmt::format("the file of {} '{}' {}", key, file->second.name,
+                                  now.empty() ? "is gone" : "changed"));
   }
   return join(changes, ", ");
 }
@@ -108,7 +120,8 @@ void add_launcher(const std::string& said, CellReport& report) {
   report.detail = said;
 }
 
-CellReport report_of(const RunRecord& run, const Catalogue& catalogue, const std::string& said) {
+CellReport report_of(const IndexedRun& indexed, PluginFiles& files, const std::string& said) {
+  const RunRecord& run = indexed.record;
   CellReport report;
   report.experiment = run.experiment;
   report.attention = run.attention;
@@ -117,7 +130,7 @@ CellReport report_of(const RunRecord& run, const Catalogue& catalogue, const std
   report.state = state_of(run.status.state);
   report.detail = run.status.reason;
   report.steps = run.status.steps;
-  report.step = std::max(run.status.step, last_step(run.folder));
+  report.step = std::max(run.status.step, indexed.details->last_step);
   if (const auto holder = holder_of(run.folder)) {
     report.state = CellState::running;
     report.detail = holder->text();
@@ -131,7 +144,7 @@ CellReport report_of(const RunRecord& run, const Catalogue& catalogue, const std
     report.log = join(last_lines(run.folder + "/log.txt", kLogLines), "\n");
   }
   if (report.state == CellState::running || report.state == CellState::queued) return report;
-  const std::string changes = changes_since(run, catalogue);
+  const std::string changes = changes_since(indexed, files);
   if (changes.empty() || report.state == CellState::pending) return report;
   report.detail = changes + (report.state == CellState::done ? "" : "; it was ") +
                   (report.state == CellState::done ? "" : std::string(name_of(report.state)));
@@ -153,17 +166,6 @@ std::vector<SuiteRecord> read_suites(const std::vector<std::string>& folders,
   return suites;
 }
 
-/// What must be known of the runs that are done before their numbers are used.
-void add_notes(const std::vector<RunRecord>& done, std::vector<std::string>& notes) {
-  for (const RunRecord& run : done) {
-    const std::vector<std::string> names = run.not_finite();
-    if (names.empty()) continue;
-    notes.push_back(fmt::format("{}: done, with values that are not finite: {}", run.label(),
-                                join(names, ", ")));
-  }
-  if (const auto note = revisions_note(done)) notes.push_back(*note);
-}
-
 CellReport unreadable_report(const Unreadable& one) {
   CellReport report;
   report.state = CellState::unreadable;
@@ -177,27 +179,42 @@ CellReport unreadable_report(const Unreadable& one) {
   return report;
 }
 
-const SuiteRecord* suite_around(const std::string& run, const std::vector<SuiteRecord>& suites) {
-  const SuiteRecord* nearest = nullptr;
-  for (const SuiteRecord& suite : suites) {
-    if (run.rfind(suite.folder + "/", 0) != 0) continue;
-    if (nearest == nullptr || suite.folder.size() > nearest->folder.size()) nearest = &suite;
+/// What a suite says of the runs in its folder.
+class SuiteRuns {
+ public:
+  explicit SuiteRuns(const SuiteRecord& suite)
+      : folder_(suite.folder), own_(suite.runs.begin(), suite.runs.end()) {
+    for (const AbsentCell& cell : suite.absent) {
+      if (cell.gap.kind != Absence::stale) continue;
+      stale_.emplace(RunFolder(cell.folder).place(), cell.gap.reason);  // the first counts
+    }
+  }
+
+  const std::string& folder() const { return folder_; }
+  /// The run that it has given up for a newer one, or says to be stale.
+  void apply(CellReport& report) const {
+    const std::string place = RunFolder(report.folder).place();
+    if (own_.count(place) > 0) return;
+    const auto stale = stale_.find(place);
+    const bool is_stale = stale != stale_.end();
+    report.state = is_stale ? CellState::stale : CellState::superseded;
+    report.detail = is_stale ? stale->second
+                             : "of another configuration, plugin or data than its suite has now";
+  }
+
+ private:
+  std::string folder_;
+  std::set<std::string> own_;
+  std::map<std::string, std::string> stale_;  // reasons, by the run's place
+};
+
+const SuiteRuns* suite_around(const std::string& run, const std::vector<SuiteRuns>& suites) {
+  const SuiteRuns* nearest = nullptr;
+  for (const SuiteRuns& suite : suites) {
+    if (run.rfind(suite.folder() + "/", 0) != 0) continue;
+    if (nearest == nullptr || suite.folder().size() > nearest->folder().size()) nearest = &suite;
   }
   return nearest;
-}
-
-/// The run that a suite has given up for a newer one, or says to be stale.
-void apply_suite(const SuiteRecord& suite, CellReport& report) {
-  const std::string place = RunFolder(report.folder).place();
-  if (std::count(suite.runs.begin(), suite.runs.end(), place) > 0) return;
-  for (const AbsentCell& cell : suite.absent) {
-    if (cell.gap.kind != Absence::stale || RunFolder(cell.folder).place() != place) continue;
-    report.state = CellState::stale;
-    report.detail = cell.gap.reason;
-    return;
-  }
-  report.state = CellState::superseded;
-  report.detail = "of another configuration, plugin or data than its suite has now";
 }
 
 void add_absent(const SuiteRecord& suite, std::vector<CellReport>& cells) {
@@ -216,19 +233,25 @@ void add_absent(const SuiteRecord& suite, std::vector<CellReport>& cells) {
   }
 }
 
+/// A run that no suite is around.
+struct LoneRun {
+  std::string configuration;  ///< the hash of it
+  RunStart start;
+};
+using LoneRuns = std::map<std::string, LoneRun>;  // by folder
+
 /// Without a suite: of runs with one configuration and seed, the one begun last counts.
-void supersede_older(std::vector<CellReport>& cells, const std::set<std::string>& lone) {
+void supersede_older(std::vector<CellReport>& cells, const LoneRuns& lone) {
   struct Last {
     CellReport* cell = nullptr;
     RunStart start;
   };
   std::map<std::tuple<std::string, std::string, std::int64_t, std::string>, Last> last;
   for (CellReport& cell : cells) {
-    if (lone.count(cell.folder) == 0) continue;
-    const auto identity = read_identity(cell.folder);
-    if (!identity) continue;
-    Last& known = last[{cell.experiment, cell.attention, cell.seed, identity->configuration}];
-    const RunStart start = RunFolder(cell.folder).start();
+    const auto run = lone.find(cell.folder);
+    if (run == lone.end()) continue;
+    const auto& [configuration, start] = run->second;
+    Last& known = last[{cell.experiment, cell.attention, cell.seed, configuration}];
     CellReport* older = known.cell;
     if (known.cell == nullptr || known.start < start) {
       known = {&cell, start};
@@ -241,28 +264,61 @@ void supersede_older(std::vector<CellReport>& cells, const std::set<std::string>
   }
 }
 
-/// What was found of the runs.
+/// What was found of the runs. Their records are not kept: a cell is what is shown of one.
 struct Seen {
   std::vector<CellReport> cells;
-  std::set<std::string> lone;  ///< folders of runs that no suite is around
-  std::vector<RunRecord> done;
-  std::vector<std::string> notes;  ///< on evaluations that cannot be read
+  LoneRuns lone;
+  std::vector<std::string> damaged;     ///< notes on evaluations that cannot be read
+  std::vector<std::string> not_finite;  ///< notes on runs that are done
+  Revisions revisions;                  ///< of those
 };
 
-/// @throws Error where the run cannot be read.
-void add_run(const std::string& path, const std::string& said, const Catalogue& catalogue,
-             const std::vector<SuiteRecord>& suites, Seen& seen) {
-  RunRecord run = read_run(path);
-  static_cast<void>(read_identity(path));  // what is damaged is found here
-  CellReport cell = report_of(run, catalogue, said);
-  const SuiteRecord* suite = suite_around(path, suites);
-  if (suite == nullptr) seen.lone.insert(path);
-  if (suite != nullptr && cell.state != CellState::running) apply_suite(*suite, cell);
-  for (const std::string& file : read_evaluations(path).damaged) {
-    seen.notes.push_back("an evaluation cannot be read: " + file);
+/// What must be known of a run that is done before its numbers are used.
+void take_notes(const RunRecord& done, Seen& seen) {
+  seen.revisions.add(done);
+  const std::vector<std::string> names = done.not_finite();
+  if (names.empty()) return;
+  seen.not_finite.push_back(fmt::format("{}: done, with values that are not finite: {}",
+                                        done.label(), join(names, ", ")));
+}
+
+/// @param said  what the launcher says of it
+void add_run(const IndexedRun& run, const std::string& said, PluginFiles& files,
+             const std::vector<SuiteRuns>& suites, Seen& seen) {
+  CellReport cell = report_of(run, files, said);
+  const SuiteRuns* suite = suite_around(cell.folder, suites);
+  const auto& identity = run.details->identity;
+  if (suite == nullptr && identity) {
+    seen.lone[cell.folder] = {identity->configuration, run.details->start};
   }
-  if (cell.state == CellState::done) seen.done.push_back(std::move(run));
+  if (suite != nullptr && cell.state != CellState::running) suite->apply(cell);
+  for (const std::string& file : run.record.damaged) {
+    seen.damaged.push_back("an evaluation cannot be read: " + file);
+  }
+  if (cell.state == CellState::done) take_notes(run.record, seen);
   seen.cells.push_back(std::move(cell));
+}
+
+/// @param launcher  what it says of run folders
+Seen look_at(const std::vector<std::string>& runs, RunReader& reader, const Catalogue& catalogue,
+             const std::map<std::string, std::string>& launcher,
+             const std::vector<SuiteRuns>& suites, std::vector<Unreadable>& unreadable) {
+  std::error_code error;
+  std::map<std::string, std::string> said;
+  for (const auto& [path, text] : launcher) said[fs::weakly_canonical(path, error).string()] = text;
+  PluginFiles files(catalogue);
+  Seen seen;
+  const auto lost = [&](const Unreadable& one) { unreadable.push_back(one); };
+  const auto take = [&](IndexedRun&& run) {
+    const auto word = said.find(run.record.folder);
+    try {
+      add_run(run, word == said.end() ? "" : word->second, files, suites, seen);
+    } catch (const Error& damage) {
+      lost({run.record.folder, damage.what()});
+    }
+  };
+  reader.read(runs, /*closely=*/true, take, lost);
+  return seen;
 }
 
 }  // namespace
@@ -272,22 +328,14 @@ std::string_view name_of(CellState state) { return kCellStates[static_cast<std::
 StatusReport status_of(const std::string& folder, const Catalogue& catalogue,
                        const std::map<std::string, std::string>& launcher) {
   const FoundFolders found = search_folders(folder);
-  std::error_code error;
-  std::map<std::string, std::string> said;
-  for (const auto& [path, text] : launcher) said[fs::weakly_canonical(path, error).string()] = text;
   StatusReport report;
   report.folder = folder;
   const std::vector<SuiteRecord> suites = read_suites(found.suites, report.notes);
-  Seen seen;
   std::vector<Unreadable> unreadable = found.unreadable;
-  for (const std::string& path : found.runs) {
-    try {
-      const auto word = said.find(path);
-      add_run(path, word == said.end() ? "" : word->second, catalogue, suites, seen);
-    } catch (const Error& damage) {
-      unreadable.push_back({path, damage.what()});
-    }
-  }
+  RunReader reader({folder});
+  Seen seen = look_at(found.runs, reader, catalogue, launcher,
+                      std::vector<SuiteRuns>(suites.begin(), suites.end()), unreadable);
+  reader.keep();
   report.cells = std::move(seen.cells);
   if (report.cells.empty()) {
     throw DataError(fmt::format("no run can be read; the first of {}: {}", unreadable.size(),
@@ -305,8 +353,10 @@ StatusReport status_of(const std::string& folder, const Catalogue& catalogue,
            std::tie(b_old, b.experiment, b.attention, b.seed);
   });
   for (const CellReport& cell : report.cells) ++report.counts[cell.state];
-  report.notes.insert(report.notes.end(), seen.notes.begin(), seen.notes.end());
-  add_notes(seen.done, report.notes);
+  for (const auto* notes : {&seen.damaged, &seen.not_finite}) {
+    report.notes.insert(report.notes.end(), notes->begin(), notes->end());
+  }
+  if (const auto note = seen.revisions.note()) report.notes.push_back(*note);
   return report;
 }
 

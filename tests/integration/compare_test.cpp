@@ -1,6 +1,8 @@
 // attnlab compare: from run folders alone; a suite's `compare:` section.
+#include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <thread>
 
 #include "framework/runs/run_folder.h"
 #include "tests/integration/workspace.h"
@@ -121,6 +123,37 @@ TEST_F(CompareCommand, NeedsNoLibTorch) {
   const Ended ended = must({"compare", "runs"}, {{"LD_DEBUG", "files"}});
   EXPECT_THAT(ended.err, HasSubstr("libattnlab_core.so")) << "LD_DEBUG shows no files";
   EXPECT_THAT(ended.err, Not(HasSubstr("libtorch")));
+}
+
+TEST_F(CompareCommand, LikeItsSistersSaysTheSameWithAnIndexOfRuns) {
+  for (int seed = 0; seed < 40; ++seed) {
+    made_run("standard", seed, done(0.5 + 0.001 * (seed * 7 % 40), 0.5));
+    made_run("quest", seed, done(0.6 + 0.001 * (seed * 3 % 40), 0.4));
+  }
+  // What was written in the last two seconds might be written again unseen, and is not kept.
+  std::this_thread::sleep_for(std::chrono::milliseconds(2100));
+  const auto said = [&](const Environment& environment) {
+    std::vector<std::string> all;
+    for (const Words& words :
+         {Words{"status", "runs"}, Words{"compare", "runs", "--test", "t"}, Words{"cite", "runs"},
+          Words{"report", "runs", "--format", "csv", "--output", "-", "--test", "t"},
+          Words{"page", "runs", "--test", "t"}}) {
+      const Ended ended = must(words, environment);
+      all.push_back(ended.out + ended.err);
+    }
+    all.push_back(file_text(at("runs/page.json")));
+    return all;
+  };
+  const std::vector<std::string> without = said({{"ATTNLAB_RUN_INDEX", "off"}});
+  EXPECT_EQ(said({{"XDG_CACHE_HOME", "/proc/no-such"}}), without);
+  const Environment with = {{"XDG_CACHE_HOME", at("cache")}};
+  EXPECT_EQ(said(with), without);
+  ASSERT_EQ(files_like(".index").size(), 1U);
+  EXPECT_EQ(said(with), without);
+  made_run("quest", 0, done(0.9, 0.1));
+  const std::vector<std::string> changed = said(with);
+  EXPECT_NE(changed, without);
+  EXPECT_EQ(changed, said({{"ATTNLAB_RUN_INDEX", "off"}}));
 }
 
 TEST_F(CompareCommand, FollowsARealSuite) {
