@@ -18,6 +18,7 @@ enum ExitCode {
   kUsage = 2,
   kIncomplete = 3,
   kDataMissing = 4,  ///< of `run --dry-run` and `probe`: suites fall back to other data then
+  kNoRoom = 5,       ///< memory, address space or threads do not suffice for a start, or it hung
   kInterrupted = 130,
 };
 

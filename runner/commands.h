@@ -30,9 +30,6 @@ const char* program_help();
 /// Runs a command. @throws Error; ConfigError for an unknown command.
 int dispatch(const std::string& command, const Words& rest);
 
-/// Loads the engine, and with it LibTorch. @returns its entry. @throws PluginError.
-void* load_engine();
-
 /// Commands that run plugin code (`run`, `eval`, `bench`, `attention apply`, `data show`): loads
 /// the engine and hands over.
 int engine_command(const std::string& command, const Words& words);

@@ -1,12 +1,10 @@
 // Hands a subcommand to the engine library, which brings LibTorch with it.
-#include <dlfcn.h>
-
 #include <map>
+#include <memory>
+#include <string>
 
-#include "framework/base/blas.h"
-#include "framework/base/processor.h"
-#include "framework/manifest/discovery.h"
 #include "runner/commands.h"
+#include "runner/load_engine.h"
 #include "runner/usages.h"
 
 namespace attnlab {
@@ -26,21 +24,11 @@ void answer_usage(const std::string& command, const Words& words) {
 
 }  // namespace
 
-void* load_engine() {
-  hold_libraries_to_instruction_set();  // before they are loaded
-  use_fitting_blas(system_blas_core());
-  const std::string path = Installation::of_this_program().engine();
-  void* engine = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (engine == nullptr) throw PluginError("cannot load the engine: " + std::string(::dlerror()));
-  void* entry = ::dlsym(engine, "attnlab_engine");
-  if (entry == nullptr) throw PluginError(path + ": is not an engine; install attnlab again");
-  return entry;
-}
-
 int engine_command(const std::string& command, const Words& words) {
   answer_usage(command, words);
-  using Entry = int(const std::string&, const Words&);
-  return reinterpret_cast<Entry*>(load_engine())(command, words);
+  auto* entry = reinterpret_cast<int (*)(const std::string&, const Words&)>(load_engine());
+  const std::unique_ptr<WorkWatch> watch = watch_work();
+  return entry(command, words);
 }
 
 }  // namespace attnlab

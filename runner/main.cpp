@@ -7,17 +7,23 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <exception>
 #include <functional>
 #include <iostream>
 #include <map>
+#include <new>
+#include <string>
 
 #include "framework/base/error.h"
 #include "framework/base/error_text.h"
 #include "framework/base/foreign_text.h"
+#include "framework/base/limits.h"
 #include "framework/base/printable_stream.h"
 #include "framework/base/text.h"
 #include "runner/commands.h"
 #include "runner/fork_server.h"
+#include "runner/load_engine.h"
 #include "runner/sharing_command.h"
 
 namespace attnlab {
@@ -75,7 +81,7 @@ constexpr const char* kHelp = R"(attnlab: compare attention mechanisms across do
 
 `attnlab COMMAND --help` tells more. Exit codes: 0 done, 1 a run failed, 2 usage or configuration,
 3 not complete (suite, reproduce, runs store), 4 data missing (run --dry-run, probe),
-130 interrupted.
+5 too little memory or too few threads to start, 130 interrupted.
 )";
 
 }  // namespace
@@ -143,6 +149,9 @@ int answer(const Words& words) {
     return dispatch(words[0], Words(words.begin() + 1, words.end()));
   } catch (const Interrupted&) {  // it was asked for, and is no error
     return kInterrupted;
+  } catch (const LimitError& error) {
+    complain(words[0], error.what());
+    return kNoRoom;
   } catch (const Error& error) {
     complain(words[0], error.what());
     return kUsage;
@@ -175,6 +184,8 @@ int run_program(const Words& words) {
 
 namespace {
 
+std::terminate_handler usual_end = std::abort;
+
 /// In the place of standard streams that are closed: the next file that is opened would take their
 /// number, and what is printed would go into it. What is written here fails.
 void open_closed_streams() {
@@ -184,10 +195,40 @@ void open_closed_streams() {
   }
 }
 
+/// With the limits, where there is memory enough to find them out.
+void say_no_memory(const std::bad_alloc& error) {
+  std::string text;
+  const char* words = "attnlab: out of memory; raise the limit (ulimit -v, ulimit -d)\n";
+  try {
+    text = "attnlab: " + attnlab::text_of(error) + "\n";
+    words = text.c_str();
+  } catch (const std::bad_alloc&) {  // the words above, then
+  }
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, words, std::strlen(words));
+}
+
+/// Memory may also run out where C++ allows no exception: in a destructor, or in a library that is
+/// being loaded. That ends the program, too, but with words.
+[[noreturn]] void end_with_words() {
+  if (std::current_exception() != nullptr) {
+    try {
+      throw;
+    } catch (const std::bad_alloc& error) {
+      say_no_memory(error);
+      ::_exit(attnlab::kNoRoom);
+    } catch (...) {
+      usual_end();
+    }
+  }
+  usual_end();
+  std::abort();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   open_closed_streams();
+  usual_end = std::set_terminate(end_with_words);
   // A reader that left, and a limit of file sizes, are errors of writing, not the end of a run.
   for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
   attnlab::Words words(argv + 1, argv + argc);

@@ -9,9 +9,10 @@
 #include <cstdlib>
 #include <fstream>
 #include <limits>
-#include <sstream>
 #include <thread>
 #include <tuple>
+
+#include "framework/base/control_group.h"
 
 namespace attnlab {
 namespace {
@@ -75,19 +76,6 @@ double quota_of_v1(const std::string& folder) {
   return quota > 0 && period > 0 ? quota / period : kNoQuota;
 }
 
-/// The strictest limit of a group and those above it. In a container the
-/// group's path may be one of the host's and not exist here; the container's
-/// own limit then stands at the root.
-double strictest(const std::string& root, std::string group,
-                 double (*quota_of)(const std::string&)) {
-  double quota = quota_of(root);
-  while (group.size() > 1) {
-    quota = std::min(quota, quota_of(root + group));
-    group.erase(std::max<std::size_t>(group.rfind('/'), 1));
-  }
-  return quota;
-}
-
 }  // namespace
 
 std::vector<int> usable_cores(const std::string& sysfs) {
@@ -105,27 +93,7 @@ std::vector<int> usable_cores(const std::string& sysfs) {
 }
 
 double core_quota(const std::string& cgroup_root, const std::string& membership) {
-  double quota = kNoQuota;
-  std::ifstream in(membership);
-  for (std::string line; std::getline(in, line);) {  // "4:cpu,cpuacct:/group", "0::/group"
-    const std::size_t first = line.find(':');
-    const std::size_t second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const std::string group = line.substr(second + 1);
-    if (controllers.empty()) {
-      quota = std::min(quota, strictest(cgroup_root, group, quota_of_v2));
-      continue;
-    }
-    std::istringstream names(controllers);
-    for (std::string name; std::getline(names, name, ',');) {
-      if (name != "cpu") continue;
-      quota = std::min(
-          {quota, strictest(fmt::format("{}/{}", cgroup_root, controllers), group, quota_of_v1),
-           strictest(cgroup_root + "/cpu", group, quota_of_v1)});
-    }
-  }
-  return quota;
+  return group_limit({"cpu", quota_of_v2, quota_of_v1}, cgroup_root, membership);
 }
 
 std::int64_t most_threads() {

@@ -14,8 +14,9 @@ std::jthread start_thread(std::function<void()> work) {
   } catch (const std::system_error& error) {
     throw ThreadError(fmt::format(
         "cannot start a thread: {}; run fewer at once (--jobs, train.workers, train.threads), or "
-        "raise the limit of threads (ulimit -u, the container's pids.max)",
-        error.what()));
+        "raise what limits threads and their stacks (ulimit -u, ulimit -v, the container's "
+        "pids.max){}",
+        error.what(), limits_here(thread_limits())));
   }
 }
 
@@ -31,6 +32,11 @@ void check_threads(std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i) {
       threads.push_back(start_thread([&] { all_started.wait(); }));
     }
+  } catch (const ThreadError& error) {
+    const std::size_t started = threads.size();
+    end_all();
+    throw ThreadError(fmt::format("{} more threads are needed, and {} can be started: {}", count,
+                                  started, error.what()));
   } catch (...) {
     end_all();
     throw;

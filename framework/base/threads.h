@@ -5,14 +5,14 @@
 #include <functional>
 #include <thread>
 
-#include "framework/base/error.h"
+#include "framework/base/limits.h"
 
 namespace attnlab {
 
 /// The system has no thread left for this process.
-class ThreadError : public Error {
+class ThreadError : public LimitError {
  public:
-  using Error::Error;
+  using LimitError::LimitError;
 };
 
 /// Starts a thread, which is joined when the object goes.

@@ -1,5 +1,6 @@
 #include "framework/data/loader.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 #include <oneapi/tbb/global_control.h>
@@ -68,12 +69,13 @@ std::vector<std::int64_t> occurrences_of(const std::vector<std::int64_t>& order)
   return twice ? before : std::vector<std::int64_t>{};
 }
 
-/// TBB ends the process where a thread of its own cannot start, and keeps those that could.
+/// TBB ends the process where a thread of its own cannot start, and keeps those that could. When
+/// one first uses LibTorch, that makes its pool anew, and waits for ever where it cannot.
 /// @throws ThreadError.
 void prove_workers(std::int64_t workers) {
   static std::atomic<std::int64_t> proven{0};
   if (workers <= proven) return;
-  check_threads(workers);
+  check_threads(workers + at::get_num_threads() - 1);
   proven = workers;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <sstream>
 
 #include "framework/base/files.h"
@@ -201,18 +202,17 @@ class EntryReader {
                   fmt::format("{}: expected a list of values like [1, 2, 3], found {}", key,
                               to_flow(values)));
     }
-    std::vector<std::string> seen;
+    std::set<std::string> seen;
     for (const Node& value : values.items()) {
       const std::string wrong = value.is_scalar() ? name_problem(value.text()) : "expected a word";
       if (!wrong.empty()) {
         add_problem(problems_, value.place(),
                     fmt::format("{}: {}: a value is part of the result's name: {}", key,
                                 to_flow(value), wrong));
-      } else if (std::find(seen.begin(), seen.end(), value.text()) != seen.end()) {
+      } else if (!seen.insert(value.text()).second) {
         add_problem(problems_, value.place(),
                     fmt::format("{}: {} stands twice", key, value.text()));
       }
-      seen.push_back(value.text());
     }
     return problems_.size() == before;
   }

@@ -122,6 +122,7 @@ struct Prepared {
   std::vector<char*> argv, envp;
   std::string folder, log, output;
   unsigned long processes;
+  std::vector<int> above;  ///< processes that it must not end
 
   Prepared(const std::vector<std::string>& given, const Confinement& confinement)
       : words(given),
@@ -131,7 +132,9 @@ struct Prepared {
         folder(confinement.folder),
         log(confinement.log),
         output(confinement.output.empty() ? confinement.log : confinement.output),
-        processes(confinement.most_processes + running_processes()) {
+        processes(confinement.most_processes + running_processes()),
+        above(walls::processes_above()) {
+    above.reserve(above.size() + 2);
     writable.push_back(folder);
     for (std::string& word : words) argv.push_back(word.data());
     for (std::string& entry : environment) envp.push_back(entry.data());
@@ -160,7 +163,8 @@ int code_of(int status) {
 }
 
 /// Ends every process below this one. Each that loses its parent becomes this one's child.
-void end_all_below() {
+/// @param group  of the program, which is all that can be ended where a kernel tells no more
+void end_all_below(pid_t group) {
   char text[4096];
   while (true) {
     pid_t ended = 1;
@@ -168,7 +172,7 @@ void end_all_below() {
     if (ended < 0) return;
     const int list = ::open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
     const ssize_t size = list < 0 ? 0 : ::read(list, text, sizeof text - 1);
-    if (list < 0) ::kill(0, SIGKILL);  // this kernel has no such list: its group, this one with it
+    if (list < 0) ::kill(-group, SIGKILL);  // this kernel has no such list
     ::close(list);
     text[size > 0 ? size : 0] = '\0';
     char* at = text;
@@ -193,6 +197,7 @@ void go_on_below_a_guard() {
   const pid_t child = ::fork();
   if (child < 0) ::_exit(126);
   if (child == 0) {
+    ::setsid();  // who ends its own group does not end the guard
     ::sigprocmask(SIG_UNBLOCK, &signals, nullptr);
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     return;
@@ -208,7 +213,7 @@ void go_on_below_a_guard() {
       signal = SIGTERM;
     }
   }
-  end_all_below();
+  end_all_below(child);
   ::_exit(code);
 }
 
@@ -221,11 +226,25 @@ void go_on_in_a_child() {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
+/// What the program's process tells just before it becomes the program.
+struct Told {
+  Walls walls;
+  pid_t group = 0;  ///< of its own; 0: that of the process above it, or it cannot be seen
+};
+
 /// The first process of the new namespace, which signals do not end, and in it the program's.
-void enter_namespaces(const Prepared& prepared, Walls& walls) {
+void enter_namespaces(Prepared& prepared, Told& told) {
+  Walls& walls = told.walls;
   const walls::Left left = walls::leave_namespaces();
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a new namespace of users took it away
-  if (left == walls::Left::nothing) return go_on_below_a_guard();
+  if (left == walls::Left::nothing) {
+    const pid_t guard = ::getpid();
+    go_on_below_a_guard();
+    for (const int above : {guard, -guard}) prepared.above.push_back(above);
+    told.group = ::getpid();
+    return;
+  }
+  prepared.above.clear();  // it sees none of them
   walls.network_namespace = true;
   go_on_in_a_child();
   if (left == walls::Left::mounts_too) {
@@ -246,8 +265,9 @@ void enter_namespaces(const Prepared& prepared, Walls& walls) {
   if (!open_as(prepared.log, STDERR_FILENO) || !open_as(prepared.output, STDOUT_FILENO)) {
     ::_exit(126);
   }
-  Walls walls;
-  enter_namespaces(prepared, walls);
+  Told told;
+  Walls& walls = told.walls;
+  enter_namespaces(prepared, told);
   // Opened behind the read-only mounts: through what is open, also modes could be changed.
   const int input = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (::dup2(input, STDIN_FILENO) < 0 || ::chdir(prepared.folder.c_str()) != 0) ::_exit(126);
@@ -256,8 +276,8 @@ void enter_namespaces(const Prepared& prepared, Walls& walls) {
   constexpr int kKnowsTruncate = 3;
   const bool cut = !walls.read_only && walls::landlock_version() < kKnowsTruncate;
   walls::drop_capabilities();
-  walls.seccomp = walls::refuse_calls(/*truncate=*/cut);
-  [[maybe_unused]] const ssize_t written = ::write(report, &walls, sizeof walls);
+  walls.seccomp = walls::refuse_calls(/*truncate=*/cut, prepared.above);
+  [[maybe_unused]] const ssize_t written = ::write(report, &told, sizeof told);
   ::syscall(SYS_close_range, 3U, ~0U, kCloseOnExec);
   ::execvpe(prepared.argv[0], prepared.argv.data(), prepared.envp.data());
   const char* const text = "cannot start the program\n";
@@ -303,13 +323,18 @@ class Watch {
 };
 
 /// Waits, and kills it with all that it has started when its time is up or it takes too much.
-ConfinedEnd end_of(pid_t pid, const Confinement& confinement) {
+/// @param group  of the program, where it is not that of `pid`; else 0
+ConfinedEnd end_of(pid_t pid, pid_t group, const Confinement& confinement) {
   const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                            std::chrono::duration<double>(confinement.time_limit));
   constexpr auto kToClear = std::chrono::seconds(5);
   Watch watch(pid, confinement);
   ConfinedEnd end;
   std::optional<Clock::time_point> told;  // to end
+  const auto kill_groups = [&] {
+    ::kill(-pid, SIGKILL);
+    if (group > 0) ::kill(-group, SIGKILL);
+  };
   int status = 0;
   while (true) {
     const pid_t ended = ::waitpid(pid, &status, WNOHANG);
@@ -323,11 +348,11 @@ ConfinedEnd end_of(pid_t pid, const Confinement& confinement) {
         ::kill(pid, SIGTERM);  // what stands above the program ends all of it
       }
     } else if (Clock::now() > *told + kToClear) {
-      ::kill(-pid, SIGKILL);
+      kill_groups();
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
-  ::kill(-pid, SIGKILL);  // what it left running
+  kill_groups();  // what it left running
   if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
   if (WIFEXITED(status)) end.exit_code = WEXITSTATUS(status);
   if (end.exit_code > kSignalled) end.signal = end.exit_code - kSignalled;
@@ -370,11 +395,11 @@ ConfinedEnd run_confined(const std::vector<std::string>& words, const Confinemen
   }
   if (pid == 0) become(prepared, report[1]);
   ::close(report[1]);
-  Walls walls;
-  const bool told = ::read(report[0], &walls, sizeof walls) == sizeof walls;
+  Told told;
+  if (::read(report[0], &told, sizeof told) != sizeof told) told = {};
   ::close(report[0]);
-  ConfinedEnd end = end_of(pid, confinement);
-  if (told) end.walls = walls;
+  ConfinedEnd end = end_of(pid, told.group, confinement);
+  end.walls = told.walls;
   return end;
 }
 

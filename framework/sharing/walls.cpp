@@ -1,6 +1,7 @@
 #include "framework/sharing/walls.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <linux/audit.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
@@ -14,12 +15,16 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <iterator>
+#include <sstream>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define ATTNLAB_SANITIZED
@@ -116,6 +121,18 @@ constexpr auto kOpen = std::to_array<GivesMode>({
 #endif
     {SYS_openat, 2},
 });
+/// Calls whose first argument is the process that they end, or whose limits they change: a limit of
+/// the processor's time ends it, too.
+constexpr auto kReachProcess = std::to_array<std::uint32_t>({
+    SYS_kill,
+    SYS_tkill,
+    SYS_tgkill,
+    SYS_rt_sigqueueinfo,
+    SYS_rt_tgsigqueueinfo,
+    SYS_prlimit64,
+});
+constexpr std::uint32_t kPidfdSendSignal = 424;
+constexpr std::array<std::uint32_t, 2> kChooseReceiver = {8, 15};  // F_SETOWN, F_SETOWN_EX
 constexpr std::uint32_t kOpenat2 = 437;  // its mode stands in memory, which no filter reads
 constexpr std::uint32_t kSetIds = S_ISUID | S_ISGID;
 constexpr std::uint32_t kMakesFile = O_CREAT | (O_TMPFILE & ~O_DIRECTORY);
@@ -152,15 +169,40 @@ class Filter {
     ++size_;
   }
 
-  std::array<sock_filter, 256> code_{};
+  std::array<sock_filter, 1024> code_{};
   std::size_t size_ = 0;
 };
+
+/// Refuses what would end processes above this one.
+void refuse_reaching(const std::vector<int>& above, Filter& filter) {
+  if (above.empty()) return;
+  filter.unless_equal(kPidfdSendSignal, 1);
+  filter.refuse(ENOSYS);  // whose descriptor it is no filter sees; who knows it has kill()
+  for (const std::uint32_t call : kReachProcess) {
+    filter.unless_equal(call, static_cast<std::uint8_t>(2 + 2 * above.size()));
+    filter.load_argument(0);
+    for (const int process : above) {
+      filter.unless_equal(static_cast<std::uint32_t>(process), 1);
+      filter.refuse(EPERM);
+    }
+    filter.allow();
+  }
+  // A signal that tells of input can be any signal, to any process of the user's.
+  filter.unless_equal(SYS_fcntl, 2 + 2 * std::uint8_t(std::size(kChooseReceiver)));
+  filter.load_argument(1);
+  for (const std::uint32_t command : kChooseReceiver) {
+    filter.unless_equal(command, 1);
+    filter.refuse(EPERM);
+  }
+  filter.allow();
+}
 
 constexpr std::uint64_t kReads =
     LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
 constexpr std::uint64_t kFirstVersion = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1;
 // Rights of later versions, by their numbers: the system's header may be older than its kernel.
 constexpr std::uint64_t kRefer = 1U << 13, kTruncate = 1U << 14, kDeviceControl = 1U << 15;
+constexpr std::uint64_t kScopes = 3;  // neither signals nor abstract sockets of those outside
 
 std::uint64_t all_rights(int version) {
   return kFirstVersion | (version >= 2 ? kRefer : 0) | (version >= 3 ? kTruncate : 0) |
@@ -245,16 +287,17 @@ int landlock_version() {
 
 bool keep_to_folders(const std::vector<std::string>& readable,
                      const std::vector<std::string>& writable) {
-  landlock_ruleset_attr handled{};
-  handled.handled_access_fs = all_rights(landlock_version());
-  // (Only the first field is given: the size of the struct when Landlock was new.)
-  const long made =
-      ::syscall(SYS_landlock_create_ruleset, &handled, sizeof handled.handled_access_fs, 0);
+  constexpr int kKnowsSignals = 6;
+  const int version = landlock_version();
+  // (As the newest kernel that matters here has it; older ones are given the first field alone.)
+  const struct { std::uint64_t files, network, scopes; } handled{all_rights(version), 0, kScopes};
+  const long made = ::syscall(SYS_landlock_create_ruleset, &handled,
+                              version < kKnowsSignals ? sizeof handled.files : sizeof handled, 0);
   if (made < 0) return false;
   const int ruleset = static_cast<int>(made);
   for (const std::string& path : readable) allow(ruleset, path.c_str(), kReads);
   for (const std::string& path : writable) {
-    allow(ruleset, path.c_str(), handled.handled_access_fs);
+    allow(ruleset, path.c_str(), handled.files);
   }
   const bool kept = ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
                     ::syscall(SYS_landlock_restrict_self, ruleset, 0) == 0;
@@ -262,7 +305,27 @@ bool keep_to_folders(const std::vector<std::string>& readable,
   return kept;
 }
 
-bool refuse_calls(bool truncate) {
+std::vector<int> processes_above() {
+  constexpr std::size_t kMost = 64;  // also of a filter's jump over them
+  std::vector<int> above = {-1};     // every process of the user's
+  for (int process = ::getpid(); process > 0 && above.size() + 2 < kMost;) {
+    std::ifstream in(fmt::format("/proc/{}/stat", process));
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    // "1 (a name (of any kind)) S parent group ..."
+    std::istringstream numbers(text.substr(std::min(text.rfind(')') + 1, text.size())));
+    std::string state;
+    int parent = 0, group = 0;
+    numbers >> state >> parent >> group;
+    above.push_back(process);
+    if (group > 0) above.push_back(-group);
+    process = parent;
+  }
+  std::sort(above.begin(), above.end());
+  above.erase(std::unique(above.begin(), above.end()), above.end());
+  return above;
+}
+
+bool refuse_calls(bool truncate, const std::vector<int>& above) {
   if (kArchitecture == 0 || ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return false;
   Filter filter;
   filter.load(offsetof(seccomp_data, arch));
@@ -280,6 +343,7 @@ bool refuse_calls(bool truncate) {
     filter.unless_equal(SYS_truncate, 1);
     filter.refuse(EACCES);
   }
+  refuse_reaching(above, filter);
   filter.unless_equal(kOpenat2, 1);
   filter.refuse(ENOSYS);  // who knows it can do without it
   for (const auto& [call, mode] : kGiveModes) {

@@ -21,17 +21,23 @@ Left leave_namespaces();
 bool keep_only_writable(const std::string& folder);
 /// A /proc that shows the processes of this namespace alone. @returns whether it stands.
 bool hide_other_processes();
+/// This process and those above it, their groups (negative, as kill() has them), and -1, which is
+/// all of the user's. Takes memory: for before the fork.
+std::vector<int> processes_above();
 /// What Landlock of this kernel can do: its version, 0 where there is none.
 int landlock_version();
-/// Opens folders for a Landlock ruleset, and keeps this process within them.
+/// Opens folders for a Landlock ruleset, and keeps this process within them. From Linux 6.12 on it
+/// also sends no signals to processes that are not kept so.
 /// @returns whether the kernel does.
 bool keep_to_folders(const std::vector<std::string>& readable,
                      const std::vector<std::string>& writable);
 /// Refuses sockets, what could bring them, what could take a wall down or see over it, and modes by
 /// which a file lends its owner's rights to others (setuid, setgid).
 /// @param truncate  refuse truncate(), which neither the mounts nor Landlock stop
+/// @param above  processes and groups that it may not end, nor limit; where there are any, signals
+///               by descriptors of processes are refused, too
 /// @returns whether the filter stands.
-bool refuse_calls(bool truncate);
+bool refuse_calls(bool truncate, const std::vector<int>& above);
 /// Gives every capability up, also those of the superuser. @returns whether it did.
 bool drop_capabilities();
 /// Files of 4 GiB at most, no core files, 4096 open files, 3/4 of the memory for one process.

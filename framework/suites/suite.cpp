@@ -86,8 +86,9 @@ std::string read_name(const Node& root, const std::string& path, Problems& probl
 /// @param all  whether these are all of the suite's
 void check_attentions(Suite& suite, const Node& root, const std::vector<SuiteAttention>& attentions,
                       bool all, Problems& problems) {
+  std::set<std::string> seen(suite.attentions.begin(), suite.attentions.end());
   for (const SuiteAttention& attention : attentions) {
-    if (std::count(suite.attentions.begin(), suite.attentions.end(), attention.label) > 0) {
+    if (!seen.insert(attention.label).second) {
       problems.push_back(
           fmt::format("{}: the attention '{}' stands twice; tell them apart with `as: LABEL`",
                       attention.place.str(), attention.label));

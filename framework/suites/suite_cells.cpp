@@ -222,7 +222,7 @@ bool CellMaker::leave_out_uninstalled(const Source& source, const Node& composed
 
 void CellMaker::begin_experiment(const Source& source, const GridVariant& variant,
                                  const std::string& name) {
-  if (std::count(suite_.experiments.begin(), suite_.experiments.end(), name) > 0) {
+  if (!begun_.insert(name).second) {
     problems_.push_back(
         fmt::format("{}: the experiment '{}' stands twice; tell different ones apart with `name:` "
                     "in their files",

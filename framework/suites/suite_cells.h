@@ -69,6 +69,7 @@ class CellMaker {
   const Matcher& matcher_;
   std::vector<std::string>& problems_;
   std::set<std::string> seen_;  // one mistake in an experiment would else stand there per attention
+  std::set<std::string> begun_;                 // names of experiments
   std::vector<std::string> unfit_, composing_;  // what composing found is among the problems, too
   bool knows_all_ = true;
 };

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 
 #include "framework/base/error.h"
 #include "framework/config/origins.h"
@@ -75,19 +76,22 @@ std::vector<std::vector<const Cell*>> waves_of(const std::vector<Cell>& cells) {
 
 void begin_with_each_other(std::vector<Cell>& cells, const std::string& root) {
   const std::map<std::string, std::string> sources = sources_in(cells);
+  std::map<std::tuple<std::string, std::int64_t, std::string>, const Cell*> by_key;
+  for (const Cell& cell : cells) {
+    const Experiment& own = cell.experiment;
+    by_key.emplace(std::tuple(own.name, cell.seed, own.attention.label), &cell);
+  }
   for (const std::vector<const Cell*>& wave : waves_of(cells)) {
     for (const Cell* one : wave) {
       const Experiment& own = one->experiment;
       const std::string& name = sources.at(own.name);
-      const auto source = std::find_if(cells.begin(), cells.end(), [&](const Cell& other) {
-        return other.experiment.name == name && other.seed == one->seed &&
-               other.experiment.attention.label == own.attention.label;
-      });
-      if (name.empty() || source == cells.end()) continue;
+      const auto source = by_key.find({name, one->seed, own.attention.label});
+      if (name.empty() || source == by_key.end()) continue;
       Cell& cell = cells[static_cast<std::size_t>(one - cells.data())];
-      const Node* mark = value_of_attention(source->experiment.resolved);
+      const Experiment& first = source->second->experiment;
+      const Node* mark = value_of_attention(first.resolved);
       set_source(
-          cell.experiment, source->experiment.hash_without_attention(),
+          cell.experiment, first.hash_without_attention(),
           mark == nullptr ? own.resolved.at("init").at("experiment").place() : mark->place());
       cell = make_cell(cell.experiment, cell.seed, root);
     }

@@ -4,17 +4,27 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <malloc.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "framework/base/blas.h"
 #include "framework/base/cores.h"
+#include "framework/base/threads.h"
 #include "framework/tensor/blas.h"
 
 namespace attnlab {
 
 void use_threads(std::int64_t threads) {
-  at::set_num_threads(static_cast<int>(threads == 0 ? available_cores() : threads));
+  const std::int64_t count = threads == 0 ? available_cores() : threads;
+  // LibTorch's pool waits for ever where one of its threads cannot start. It has a thread for each
+  // processor first; a pool of another size is made before the one before it ends, also by each of
+  // OpenMP's threads when it first works.
+  const std::int64_t processors = ::sysconf(_SC_NPROCESSORS_CONF);
+  check_threads(std::max(processors - 1 + count - 1, 3 * (count - 1)));
+  at::set_num_threads(static_cast<int>(count));
+  at::parallel_for(0, count, 1, [](std::int64_t, std::int64_t) { at::get_num_threads(); });
 }
 
 void use_widest_vectors() {

@@ -8,7 +8,9 @@
 
 namespace attnlab {
 
-/// Sets LibTorch's threads; 0 means `available_cores`. (Some builds of LibTorch start with one.)
+/// Sets LibTorch's threads, and starts them; 0 means `available_cores`. (Some builds of LibTorch
+/// start with one.)
+/// @throws ThreadError where they cannot start.
 void use_threads(std::int64_t threads);
 
 /// Lets LibTorch use AVX-512 where the processor has it (releases before 2.x stop at AVX2 unless

@@ -119,8 +119,8 @@ BundleSource BundleFinder::from_index(const std::string& word) {
   const std::string from = sharing::beside(found->place, found->entry.file);
   workshop_.say(fmt::format("fetching {} {} from {}", found->entry.id, found->entry.version,
                             sharing::shown(from)));
-  return {sharing::fetch(from, found->entry.size), sharing::shown(from), found->entry.sha256,
-          found->entry.id, found->entry.version};
+  return {sharing::fetch(from, found->entry.size, {}, found->entry.sha256), sharing::shown(from),
+          found->entry.sha256, found->entry.id, found->entry.version};
 }
 
 BundleSource BundleFinder::find(const std::string& word) {

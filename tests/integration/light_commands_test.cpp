@@ -143,10 +143,12 @@ TEST_F(LightCommands, ValidateSaysWhatIsSoundAndWhatIsNot) {
 
 TEST_F(LightCommands, KnowTheirOwnNames) {
   EXPECT_EQ(attnlab({}).exit_code, 2);
-  EXPECT_THAT(must({"--help"}).out,
-              AllOf(HasSubstr("attnlab suite SUITE"),
-                    HasSubstr("3 not complete (suite, reproduce, runs store), "
-                              "4 data missing (run --dry-run, probe),\n130 interrupted.")));
+  EXPECT_THAT(
+      must({"--help"}).out,
+      AllOf(HasSubstr("attnlab suite SUITE"),
+            HasSubstr("3 not complete (suite, reproduce, runs store), "
+                      "4 data missing (run --dry-run, probe),\n5 too little memory or too few "
+                      "threads to start, 130 interrupted.")));
   EXPECT_THAT(must({"run", "--help"}).out, HasSubstr("--resume"));
   const Ended ended = attnlab({"lsit"});
   EXPECT_EQ(ended.exit_code, 2);

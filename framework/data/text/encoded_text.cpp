@@ -185,7 +185,7 @@ EncodedText encode_text(const std::string& path, std::uint64_t key, const TextSp
   if (auto made = read_file(path, key)) return *std::move(made);
   throw FileError(path +
                   ": does not hold what was just written to it; check the disk, or choose "
-                  "another folder (option `cache`)");
+                  "another folder (environment variable XDG_CACHE_HOME)");
 }
 
 std::string user_cache_folder() {

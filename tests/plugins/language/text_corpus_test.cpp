@@ -2,11 +2,13 @@
 #include <filesystem>
 
 #include "tests/plugins/language/text_streams.h"
+#include "tests/support/cache_folder.h"
 #include "tests/support/encodings.h"
 
 namespace attnlab::text_corpus_test {
 namespace {
 
+using testing::CacheFolder;
 using ::testing::HasSubstr;
 using testing::list_of;
 using testing::make_dataset;
@@ -255,22 +257,27 @@ TEST_F(TextCorpus, KeepsLargeTextsInACache) {
   while (text.size() < (std::size_t{17} << 20)) text += "some words of a line that is not long\n";
   folder.write("train.txt", text);
   folder.write("test.txt", "some words\n");
-  const std::string cache = folder / "cache/of/tokens";
-  const auto first = open("window: 50, cache: " + cache);
+  const CacheFolder kept;
+  const std::string cache = kept.folder() / "attnlab/text";
+  const auto first = open("window: 50");
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(cache))
     files.push_back(entry.path());
   ASSERT_EQ(files.size(), 1U);
   const auto written = std::filesystem::last_write_time(files[0]);
-  const auto second = open("window: 50, cache: " + cache);
+  const auto second = open("window: 50");
   EXPECT_EQ(std::filesystem::last_write_time(files[0]), written);
   EXPECT_EQ(second->info().fingerprint, first->info().fingerprint);
   EXPECT_EQ(second->size(Split::train), std::int64_t(text.size() / 38 * 10));
   EXPECT_TRUE(second->example(Split::train, 12345, nullptr)
                   .at("tokens")
                   .equal(first->example(Split::train, 12345, nullptr).at("tokens")));
-  open("window: 50, min_count: 2, cache: " + cache);  // other tokens, another file
+  open("window: 50, min_count: 2");  // other tokens, another file
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(cache), {}), 2);
+  // A configuration may be a stranger's: it chooses no place to write to.
+  open("window: 50, min_count: 3, cache: " + (folder / "chosen"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "chosen"));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(cache), {}), 3);
 }
 
 /// Published texts, where this machine has them.

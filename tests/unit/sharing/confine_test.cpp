@@ -17,6 +17,7 @@
 #include <filesystem>
 
 #include "framework/base/files.h"
+#include "framework/sharing/walls.h"
 #include "tests/support/program.h"
 #include "tests/support/temp_folder.h"
 
@@ -263,6 +264,55 @@ TEST_F(ConfineTest, EndsWithAllThatItStartedAlsoWithoutNamespaces) {
     EXPECT_EQ(WEXITSTATUS(status), in_time ? 3 : 97);
     EXPECT_EQ(sleeping("1005"), "0\n");
   }
+}
+
+TEST_F(ConfineTest, EndsNoProcessAboveItAlsoWithoutNamespaces) {
+  if (!possible_walls().seccomp) GTEST_SKIP() << possible_walls().text();
+  const std::string installer = std::to_string(::getpid());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (!lose_namespaces()) ::_exit(99);
+    // (Signal 0 asks whether a signal would be sent, and sends none.)
+    must_fail({"os.kill(os.getppid(), 0)", "os.killpg(os.getppid(), 0)", "os.kill(-1, 0)",
+               "os.kill(" + installer + ", 0)", "os.killpg(os.getpgid(" + installer + "), 0)",
+               "import signal; signal.pidfd_send_signal(os.pidfd_open(os.getppid()), 0)",
+               "import resource; resource.prlimit(os.getppid(), resource.RLIMIT_CPU)",
+               "import fcntl; fcntl.fcntl(0, fcntl.F_SETOWN, os.getppid())"});
+    ::_exit(HasFailure() ? 1 : 0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0) << log();
+}
+
+TEST_F(ConfineTest, EndsWhatItStartedAlsoWithoutNamespaces) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (!lose_namespaces()) ::_exit(99);
+    const ConfinedEnd end = shell(
+        "sleep 1007 & kill $! && timeout 0.1 sleep 1007; [ $? = 124 ] || exit 4\n"
+        "kill -9 0");
+    ::_exit(end.signal == SIGKILL ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0) << log();
+  EXPECT_EQ(sleeping("1007"), "0\n");
+}
+
+TEST_F(ConfineTest, EndsNoOtherProcessOfTheUserAlsoWithoutNamespaces) {
+  constexpr int kKnowsSignals = 6;
+  if (walls::landlock_version() < kKnowsSignals) GTEST_SKIP() << "Landlock of Linux 6.12";
+  Process other({{"sleep", "1008"}});
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (!lose_namespaces()) ::_exit(99);
+    must_fail({"os.kill(" + std::to_string(other.id()) + ", 0)"});
+    ::_exit(HasFailure() ? 1 : 0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0) << log();
 }
 
 TEST_F(ConfineTest, DiesWithAllThatItStartedWhenTheInstallerIsKilledAlsoWithoutNamespaces) {

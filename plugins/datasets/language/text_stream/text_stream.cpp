@@ -51,7 +51,9 @@ struct TextStreamOptions : CorpusOptions, WindowOptions {
       "made; "
       "at least one a line");
     v("cache", cache,
-      "folder for encoded texts; empty: attnlab/text in $XDG_CACHE_HOME or ~/.cache");
+      "of earlier versions, and not used: a run's configuration may come from elsewhere, and must "
+      "not choose where files are written; encoded texts lie in attnlab/text in $XDG_CACHE_HOME or "
+      "~/.cache");
   }
 };
 
@@ -119,9 +121,9 @@ Parts parts_of(const TextStreamOptions& options, const DatasetSetup& setup) {
   };
   std::uint64_t bytes = 0;
   for (const Text& text : texts) bytes += size_of(text);
-  const std::string cache = options.cache.empty() ? user_cache_folder() + "/text" : options.cache;
-  const bool caches = bytes >= kSmall && cache != "/text";
-  EncodedText encoded = caches ? encode_text(cache + "/" + hex(key), key, texts, vocabulary)
+  const std::string cache = user_cache_folder();
+  const bool caches = bytes >= kSmall && !cache.empty();
+  EncodedText encoded = caches ? encode_text(cache + "/text/" + hex(key), key, texts, vocabulary)
                                : encode_text(vocabulary(), texts);
   Parts parts{std::move(corpus), key,
               Vocabulary(unit, std::move(encoded.entries), options.split_marks), encoded.splits};
