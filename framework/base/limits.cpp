@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <vector>
@@ -54,6 +55,11 @@ bool mapping_is_limited() {
   std::ifstream("/proc/sys/vm/overcommit_memory") >> promises;
   return std::isfinite(limit_of(RLIMIT_AS)) || std::isfinite(limit_of(RLIMIT_DATA)) ||
          promises == kNoMoreThanThereIs;
+}
+
+bool threads_are_limited() {
+  constexpr double kMany = 4096;
+  return std::min(limit_of(RLIMIT_NPROC), thread_quota()) < kMany || mapping_is_limited();
 }
 
 std::string memory_limits() {

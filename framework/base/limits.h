@@ -22,6 +22,10 @@ bool can_map(std::int64_t bytes);
 /// since the machine promises no more than it has (`vm.overcommit_memory=2`).
 bool mapping_is_limited();
 
+/// Whether threads may be refused to this process: by a limit of some thousands or fewer (`ulimit
+/// -u`, a container's), or since their stacks find no room.
+bool threads_are_limited();
+
 /// The limits of memory that stand: "address space 200 MiB (ulimit -v)"; empty where none does.
 std::string memory_limits();
 

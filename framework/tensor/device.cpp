@@ -11,6 +11,7 @@
 
 #include "framework/base/blas.h"
 #include "framework/base/cores.h"
+#include "framework/base/limits.h"
 #include "framework/base/threads.h"
 #include "framework/tensor/blas.h"
 
@@ -18,6 +19,10 @@ namespace attnlab {
 
 void use_threads(std::int64_t threads) {
   const std::int64_t count = threads == 0 ? available_cores() : threads;
+  if (!threads_are_limited()) {
+    at::set_num_threads(static_cast<int>(count));
+    return;
+  }
   // LibTorch's pool waits for ever where one of its threads cannot start. It has a thread for each
   // processor first; a pool of another size is made before the one before it ends, also by each of
   // OpenMP's threads when it first works.
