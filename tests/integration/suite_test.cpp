@@ -91,6 +91,18 @@ TEST_F(SuiteCommand, RunsExactlyWhatARunByHandWouldBe) {
             checkpoint_tensors(run_folder("tiny/quest", 1)));
 }
 
+// Its runs are forked from a process that has loaded LibTorch.
+TEST_F(SuiteCommand, SeesRunsHoldAsMuchMemoryAsByThemselves) {
+  write_suite("[standard]");
+  must({"suite", "pair.yaml"});
+  must({"run", "tiny.yaml", "--out", "alone"});
+  const double alone = status_of("alone").at("metrics").at("peak_memory");
+  for (const int seed : {0, 1}) {
+    const double forked = status_of(folder_of("standard", seed)).at("metrics").at("peak_memory");
+    EXPECT_NEAR(forked, alone, 0.05 * alone) << seed;
+  }
+}
+
 TEST_F(SuiteCommand, GoesOnAfterCellsThatFailAndIsIncomplete) {
   write_suite("[factory_throws]");
   const Ended ended = attnlab({"suite", "pair.yaml"}, {{"ATTNLAB_PLUGIN_PATH", broken_plugins()}});
