@@ -95,8 +95,8 @@ TEST_F(SuiteCommand, RunsExactlyWhatARunByHandWouldBe) {
 TEST_F(SuiteCommand, SeesRunsHoldAsMuchMemoryAsByThemselves) {
   write_suite("[standard]");
   must({"suite", "pair.yaml"});
-  must({"run", "tiny.yaml", "--out", "alone"});
-  const double alone = status_of("alone").at("metrics").at("peak_memory");
+  must({"run", "tiny.yaml"});
+  const double alone = status_of(run_folder("tiny/standard")).at("metrics").at("peak_memory");
   for (const int seed : {0, 1}) {
     const double forked = status_of(folder_of("standard", seed)).at("metrics").at("peak_memory");
     EXPECT_NEAR(forked, alone, 0.05 * alone) << seed;
