@@ -24,7 +24,7 @@ using Json = nlohmann::json;
 struct Object {
   std::map<std::string, double> numbers;
   std::map<std::string, std::string> texts;  ///< of the keys that are asked for
-  std::vector<double> box;                   ///< NaN where the file has something else than a number
+  std::vector<double> box;  ///< NaN where the file has something else than a number
 };
 
 struct Annotation {

@@ -158,8 +158,8 @@ TEST_F(LaplacianPairs, OfRepeatedEigenvaluesSpanTheWholeSpace) {
   expect_smallest(graph_of(90, {}), 6, "no edges: all values 0");
 }
 
-// Spectra's SymEigsSolver says "Successful" of complete graphs and has eigenvalues of 1e17. These are
-// 125 graphs.
+// Spectra's SymEigsSolver says "Successful" of complete graphs and has eigenvalues of 1e17. These
+// are 125 graphs.
 TEST_F(LaplacianPairs, OfCompleteGraphsAndTheirRelativesAreRight) {
   for (const std::int64_t nodes : {2, 3, 5, 8, 20, 30, 46, 47, 48, 49, 50, 64, 90, 110}) {
     const std::string size = std::to_string(nodes) + " nodes";
