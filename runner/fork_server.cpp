@@ -26,8 +26,9 @@ namespace attnlab {
 namespace {
 
 constexpr const char* kWord = "fork-server";
-constexpr int kSocket = 3;  // the server's end
-constexpr int kWait = 500;  // milliseconds between looks at whether to stop
+constexpr int kSocket = 3;           // the server's end
+constexpr std::size_t kRoom = 4000;  // bytes in which a job's words are shown
+constexpr int kWait = 500;           // milliseconds between looks at whether to stop
 
 /// Words in one message, each with a zero byte behind it, and a job's two descriptors.
 struct Message {
@@ -126,6 +127,16 @@ std::int64_t count_threads() {
   return error ? 0 : std::distance(begin(all), end(all));
 }
 
+/// Writes a job's words, as many as there is room for, over the arguments of this process.
+void show(const std::vector<std::string>& words, std::span<char*> arguments) {
+  char* const begin = arguments.front();
+  const std::size_t room = std::strlen(arguments.back()) + std::size_t(arguments.back() - begin);
+  std::string text = "attnlab";
+  for (const std::string& word : words) text += '\0' + word;
+  text.resize(room);  // cut, or with zeros behind it
+  text.copy(begin, room);
+}
+
 /// Makes this process, which a fork just gave, the job.
 void become(const Job& job) {
   ::setpgid(0, 0);
@@ -180,7 +191,7 @@ void ForkServer::begin() {
     if (nowhere >= 0 && ::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0) {
       const std::map<int, int> files = {
           {STDOUT_FILENO, nowhere}, {STDERR_FILENO, nowhere}, {kSocket, ends[1]}};
-      pid_ = start_self({kWord}, files, environment_);
+      pid_ = start_self({kWord, std::string(kRoom, ' ')}, files, environment_);
     }
   } catch (const Error&) {  // the job itself says so
   }
@@ -224,11 +235,12 @@ std::optional<pid_t> ForkServer::start(const std::vector<std::string>& words, in
 bool is_fork_server(const std::vector<std::string>& words) {
   int type = 0;
   socklen_t size = sizeof type;
-  return words == std::vector<std::string>{kWord} &&
+  return words.size() == 2 && words[0] == kWord &&
          ::getsockopt(kSocket, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET;
 }
 
-std::vector<std::string> words_of_job(const std::function<void()>& load) {
+std::vector<std::string> words_of_job(std::span<char*> arguments,
+                                      const std::function<void()>& load) {
   try {
     load();
   } catch (const Error&) {  // each job will meet it, and say so
@@ -239,6 +251,7 @@ std::vector<std::string> words_of_job(const std::function<void()>& load) {
     pid_t pid = 0;
     if (count_threads() == 1 && fork_job(*job, pid)) {
       pages.read();
+      show(job->words, arguments);
       return job->words;
     }
     for (const int file : job->files) ::close(file);

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -41,12 +42,14 @@ class ForkServer {
   bool failed_ = false;
 };
 
-/// Whether this process was started as a server.
+/// Whether this process was started as a server. @param words  behind the program's name
 bool is_fork_server(const std::vector<std::string>& words);
 
 /// The server's side. Returns in each job, with its words; the server itself ends in here, when the
 /// process that started it closes the socket.
-/// @param load  what jobs would do first each; where it throws, there is no server
-std::vector<std::string> words_of_job(const std::function<void()>& load);
+/// @param arguments  of `main`: `ps` shows a job's words there
+/// @param load       what jobs would do first each; where it throws, there is no server
+std::vector<std::string> words_of_job(std::span<char*> arguments,
+                                      const std::function<void()>& load);
 
 }  // namespace attnlab

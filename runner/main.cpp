@@ -232,6 +232,8 @@ int main(int argc, char** argv) {
   // A reader that left, and a limit of file sizes, are errors of writing, not the end of a run.
   for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
   attnlab::Words words(argv + 1, argv + argc);
-  if (attnlab::is_fork_server(words)) words = attnlab::words_of_job(attnlab::load_engine);
+  if (attnlab::is_fork_server(words)) {
+    words = attnlab::words_of_job({argv, static_cast<std::size_t>(argc)}, attnlab::load_engine);
+  }
   return attnlab::run_program(words);
 }

@@ -309,7 +309,9 @@ int act_as_run(const std::vector<std::string>& words) {
 
 int main(int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
-  if (attnlab::is_fork_server(words)) words = attnlab::words_of_job(attnlab::launcher_test::load);
+  if (attnlab::is_fork_server(words)) {
+    words = attnlab::words_of_job({argv, std::size_t(argc)}, attnlab::launcher_test::load);
+  }
   if (words.size() > 1 && words[0] == "run") {
     return attnlab::launcher_test::act_as_run({words.begin() + 1, words.end()});
   }
