@@ -48,7 +48,7 @@ bool is_fork_server(const std::vector<std::string>& words);
 /// The server's side. Returns in each job, with its words; the server itself ends in here, when the
 /// process that started it closes the socket.
 /// @param arguments  of `main`: `ps` shows a job's words there
-/// @param load       what jobs would do first each; where it throws, there is no server
+/// @param load       what each job would do first; when it throws, the server ends
 std::vector<std::string> words_of_job(std::span<char*> arguments,
                                       const std::function<void()>& load);
 

@@ -24,7 +24,7 @@ double seconds_of(const timeval& time) {
   ::_exit(kNoRoom);
 }
 
-/// Signals are for other threads: none is taken by a thread that starts while this lives.
+/// While this lives, a thread that starts gets no signals: other threads handle them.
 class SignalsBlocked {
  public:
   SignalsBlocked() {

@@ -325,7 +325,7 @@ void open_to_owner(int at, const char* name) {
 
 namespace {
 
-/// @returns a descriptor, -1 where it is no folder.
+/// @returns a descriptor; -1 for anything else than a folder.
 int opened_to_owner(int at, const char* name) {
   open_to_owner(at, name);
   return ::openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -33,7 +33,7 @@ std::string memory_limits();
 /// of the address space, too, in which each thread's stack has to fit. Empty where none does.
 std::string thread_limits();
 
-/// "; limits here: ...", to put behind an error; empty where there are no limits.
+/// "; limits here: ...", the end of an error's text; empty without limits.
 std::string limits_here(const std::string& limits);
 
 }  // namespace attnlab

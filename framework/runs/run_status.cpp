@@ -49,7 +49,7 @@ class PluginFiles {
  public:
   explicit PluginFiles(const Catalogue& catalogue) : catalogue_(catalogue) {}
 
-  /// Empty where there is no such plugin.
+  /// Empty where the plugin is not installed.
   const std::string& hash(Kind kind, const std::string& name) {
     const auto found = hashes_.find({kind, name});
     if (found != hashes_.end()) return found->second;

@@ -36,7 +36,7 @@ void each_name(int folder, const std::function<void(int, const char*)>& use) {
   ::closedir(names);
 }
 
-/// What the foreign code hides is counted all the same. @returns a descriptor, -1: it is no folder
+/// What the foreign code hides is counted all the same. @returns a descriptor; -1: not a folder
 int open_folder(int at, const char* name) {
   constexpr int kHow = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
   const int opened = ::openat(at, name, kHow);

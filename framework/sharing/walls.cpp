@@ -177,7 +177,8 @@ class Filter {
 void refuse_reaching(const std::vector<int>& above, Filter& filter) {
   if (above.empty()) return;
   filter.unless_equal(kPidfdSendSignal, 1);
-  filter.refuse(ENOSYS);  // whose descriptor it is no filter sees; who knows it has kill()
+  filter.refuse(
+      ENOSYS);  // a filter cannot see whose descriptor it is; programs have kill() instead
   for (const std::uint32_t call : kReachProcess) {
     filter.unless_equal(call, static_cast<std::uint8_t>(2 + 2 * above.size()));
     filter.load_argument(0);

@@ -74,7 +74,7 @@ struct ReadyRuns {
   bool had = true;  ///< false where one is left out
 };
 
-/// @param alone  these are one run, and there is no other
+/// @param alone  this is the only run of the command
 /// @param take   whether a run that is ready takes part
 ReadyRuns ready_runs(const Together& all, bool alone, Registry& registry, bool accept,
                      const std::function<bool(const RunJob&, BuiltRun&)>& take);
