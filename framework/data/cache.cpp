@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <optional>
 
+#include "framework/base/cache_folder.h"
 #include "framework/base/clock.h"
 #include "framework/base/files.h"
 #include "framework/data/formats/files.h"
@@ -15,16 +15,6 @@ namespace attnlab {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Empty where the user has no such folder. Relative paths do not count, as XDG has it.
-std::string cache_folder() {
-  for (const auto& [variable, below] :
-       {std::pair{"XDG_CACHE_HOME", "/attnlab"}, std::pair{"HOME", "/.cache/attnlab"}}) {
-    const char* value = std::getenv(variable);
-    if (value != nullptr && *value == '/') return std::string(value) + below;
-  }
-  return "";
-}
 
 /// The content of a file, if it is there, whole, and that of the key.
 std::optional<NamedTensors> kept(const std::string& path, const std::string& key) {

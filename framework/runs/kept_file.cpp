@@ -9,9 +9,9 @@
 #include <cstring>
 #include <filesystem>
 #include <tuple>
-#include <utility>
 #include <vector>
 
+#include "framework/base/cache_folder.h"
 #include "framework/base/files.h"
 
 namespace attnlab {
@@ -25,12 +25,8 @@ constexpr std::uint64_t kLargest = std::uint64_t{1} << 30;  // of all files toge
 std::string folder_of_kept() {
   const char* const choice = std::getenv("ATTNLAB_RUN_INDEX");
   if (choice != nullptr && std::string_view(choice) == "off") return "";
-  for (const auto& [variable, below] :
-       {std::pair{"XDG_CACHE_HOME", "/attnlab/runs"}, std::pair{"HOME", "/.cache/attnlab/runs"}}) {
-    const char* value = std::getenv(variable);
-    if (value != nullptr && *value == '/') return std::string(value) + below;
-  }
-  return "";
+  const std::string folder = cache_folder();
+  return folder.empty() ? "" : folder + "/runs";
 }
 
 /// Changes with every build of this library; empty where that is not known.

@@ -188,15 +188,4 @@ EncodedText encode_text(const std::string& path, std::uint64_t key, const TextSp
                   "another folder (environment variable XDG_CACHE_HOME)");
 }
 
-std::string user_cache_folder() {
-  const auto variable = [](const char* name) {
-    const char* value = std::getenv(name);
-    return std::string(value == nullptr ? "" : value);
-  };
-  const std::string cache = variable("XDG_CACHE_HOME"), home = variable("HOME");
-  // The specification of XDG has relative paths ignored.
-  if (cache.starts_with('/')) return cache + "/attnlab";
-  return home.empty() ? "" : home + "/.cache/attnlab";
-}
-
 }  // namespace attnlab

@@ -62,7 +62,4 @@ EncodedText encode_text(const Vocabulary& vocabulary, const TextSplits& texts);
 EncodedText encode_text(const std::string& path, std::uint64_t key, const TextSplits& texts,
                         const std::function<Vocabulary()>& vocabulary);
 
-/// $XDG_CACHE_HOME/attnlab or ~/.cache/attnlab; empty where neither is known.
-std::string user_cache_folder();
-
 }  // namespace attnlab

@@ -12,6 +12,7 @@
 // smaller ones each time, in memory. Opening reads text and cache once, for their fingerprints.
 #include <fmt/format.h>
 
+#include "framework/base/cache_folder.h"
 #include "framework/base/files.h"
 #include "framework/base/text.h"
 #include "framework/data/text/token_windows.h"
@@ -121,7 +122,7 @@ Parts parts_of(const TextStreamOptions& options, const DatasetSetup& setup) {
   };
   std::uint64_t bytes = 0;
   for (const Text& text : texts) bytes += size_of(text);
-  const std::string cache = user_cache_folder();
+  const std::string cache = cache_folder();
   const bool caches = bytes >= kSmall && !cache.empty();
   EncodedText encoded = caches ? encode_text(cache + "/text/" + hex(key), key, texts, vocabulary)
                                : encode_text(vocabulary(), texts);
