@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <filesystem>
+#include <set>
 #include <sstream>
 
 #include "framework/base/files.h"
@@ -67,18 +69,62 @@ std::vector<std::string> misplaced_lines(const std::string& page) {
   return found;
 }
 
-TEST(Pages, EndTheirBlocksOfCode) {
+std::vector<std::string> all_pages() {
   std::vector<std::string> pages;
   for (const auto& file : fs::recursive_directory_iterator(ATTNLAB_SOURCES "/docs")) {
     if (file.path().extension() == ".md") pages.push_back(file.path());
   }
-  for (const char* page : {"README.md", "CONTRIBUTING.md", "configs/README.md"}) {
+  for (const char* page : {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "configs/README.md",
+                           "tests/benchmarks/README.md", "third_party/README.md"}) {
     pages.push_back(std::string(ATTNLAB_SOURCES "/") + page);
   }
-  EXPECT_GT(pages.size(), 30U);
-  for (const std::string& page : pages) {
+  return pages;
+}
+
+TEST(Pages, EndTheirBlocksOfCode) {
+  EXPECT_GT(all_pages().size(), 30U);
+  for (const std::string& page : all_pages()) {
     EXPECT_THAT(misplaced_lines(page), ::testing::IsEmpty()) << page;
   }
+}
+
+/// What stands behind '#' in links to a page's headings, as GitHub makes it.
+std::set<std::string> anchors(const std::string& page) {
+  std::set<std::string> found;
+  bool code = false;
+  std::istringstream lines(read_text(page));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("```")) code = !code;
+    if (code || !line.starts_with('#')) continue;
+    std::string anchor;
+    for (const char c : line.substr(line.find(' ') + 1)) {
+      if (c == ' ') anchor += '-';
+      const auto byte = static_cast<unsigned char>(c);
+      if (std::isalnum(byte) || c == '-' || c == '_' || byte > 127) {
+        anchor += static_cast<char>(std::tolower(byte));
+      }
+    }
+    found.insert(anchor);
+  }
+  return found;
+}
+
+TEST(Pages, LinkToPagesAndHeadingsThatAreThere) {
+  int links = 0;
+  for (const std::string& page : all_pages()) {
+    const std::string text = read_text(page);
+    for (std::size_t at = text.find("]("); at != text.npos; at = text.find("](", at + 1)) {
+      const std::string link = text.substr(at + 2, text.find(')', at) - at - 2);
+      if (link.find_first_of(" \n:,`'") != link.npos) continue;  // an address, or code
+      const std::string to = link.substr(0, link.find('#'));
+      const std::string target = to.empty() ? page : (fs::path(page).parent_path() / to).string();
+      ++links;
+      ASSERT_TRUE(fs::exists(target)) << page << ": " << link;
+      if (link.size() == to.size()) continue;
+      EXPECT_EQ(anchors(target).count(link.substr(to.size() + 1)), 1U) << page << ": " << link;
+    }
+  }
+  EXPECT_GT(links, 200);
 }
 
 // (Not `average`, which shows the contract's shape alone: it looks at no key and drops no weight,
