@@ -21,10 +21,10 @@ endif()
 
 set(ATTNLAB_REPORT_ASSETS ${CMAKE_BINARY_DIR}/report_assets.cpp)
 set(_files ${_report}/page.html ${_report}/page.css ${_report}/page.js ${_report}/page_curves.js
-  ${_report}/page_grid.js ${_report}/page_clouds.js ${_report}/page_start.js ${ATTNLAB_CHART_JS})
+  ${_report}/page_grid.js ${_report}/page_start.js ${ATTNLAB_CHART_JS})
 add_custom_command(OUTPUT ${ATTNLAB_REPORT_ASSETS}
   COMMAND ${CMAKE_COMMAND} -DOUT=${ATTNLAB_REPORT_ASSETS}
-    "-DFILES=report_page_html=${_report}/page.html,report_page_css=${_report}/page.css,report_page_js=${_report}/page.js,report_curves_js=${_report}/page_curves.js,report_grid_js=${_report}/page_grid.js,report_clouds_js=${_report}/page_clouds.js,report_start_js=${_report}/page_start.js,report_chart_js=${ATTNLAB_CHART_JS}"
+    "-DFILES=report_page_html=${_report}/page.html,report_page_css=${_report}/page.css,report_page_js=${_report}/page.js,report_curves_js=${_report}/page_curves.js,report_grid_js=${_report}/page_grid.js,report_start_js=${_report}/page_start.js,report_chart_js=${ATTNLAB_CHART_JS}"
     -P ${CMAKE_CURRENT_LIST_DIR}/embed.cmake
   DEPENDS ${_files} ${CMAKE_CURRENT_LIST_DIR}/embed.cmake
   COMMENT "Embedding the report's page and ${ATTNLAB_CHART_JS}" VERBATIM)

@@ -12,7 +12,6 @@ std::string_view report_page_css();
 std::string_view report_page_js();
 std::string_view report_curves_js();
 std::string_view report_grid_js();
-std::string_view report_clouds_js();
 std::string_view report_start_js();
 std::string_view report_chart_js();  ///< Chart.js, a classic script that defines `Chart`
 

@@ -15,7 +15,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kMostPoints = 100000, kMostClasses = 255;
-/// A page holds many pictures, which stand where the viewer cannot: a few points are enough.
+/// A page holds many pictures: a few points of each are enough.
 constexpr std::size_t kPointsOnPage = 2000;
 
 std::vector<std::uint8_t> bytes_of(const json& text) {
@@ -141,20 +141,18 @@ std::string caption_of(const CloudPicture& picture) {
                     picture.point, picture.patch, picture.cloud.most, 1.0 / double(picture.patch));
 }
 
-std::string group_html(const CloudGroup& group, std::size_t number) {
+std::string group_html(const CloudGroup& group) {
   const CloudPicture& first = group.first();
   std::string out = fmt::format("<h3>{}, test cloud {}: {} points{}</h3>\n",
                                 html_text(group.experiment), group.index, first.points,
                                 std::size_t(first.points) == first.cloud.size()
                                     ? ""
                                     : fmt::format(", {} of them shown", first.cloud.size()));
-  out += fmt::format("<div class=\"clouds\" data-cloud=\"{}\">\n<ul class=\"said\">\n", number);
+  out += "<ul class=\"said\">\n";
   for (const CloudPicture* picture : group.drawings) {
     out += fmt::format("<li>{}</li>\n", html_text(caption_of(*picture)));
   }
-  out +=
-      "</ul>\n<details class=\"stills\" open><summary>Still pictures</summary>\n<div "
-      "class=\"graphs\">\n";
+  out += "</ul>\n<div class=\"graphs\">\n";
   StillOptions options;
   options.most = kPointsOnPage;
   for (const Still& still : stills_of(group)) {
@@ -163,46 +161,7 @@ std::string group_html(const CloudGroup& group, std::size_t number) {
                     cloud_svg(still.picture->cloud, still.colouring, options, still_label(still)),
                     html_text(still.title()));
   }
-  return out + "</div>\n</details>\n</div>\n";
-}
-
-std::string base64_of(const std::vector<std::uint8_t>& bytes) {
-  return base64_text({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-}
-
-std::string base64_of(const std::vector<std::uint16_t>& places) {
-  std::string bytes;
-  for (const std::uint16_t one : places) {
-    bytes += static_cast<char>(one & 255U);
-    bytes += static_cast<char>(one >> 8U);
-  }
-  return base64_text(bytes);
-}
-
-/// What all drawings of a cloud share.
-json points_json(const DrawnCloud& cloud) {
-  json classes = json::array();
-  for (std::size_t c = 0; c < cloud.classes.size(); ++c) {
-    classes.push_back({{"name", cloud.classes[c]}, {"colour", class_colour(c)}});
-  }
-  return {{"coord", base64_of(cloud.places)},
-          {"low", cloud.low},
-          {"side", cloud.side},
-          {"label", base64_of(cloud.label)},
-          {"classes", classes}};
-}
-
-json drawing_json(const CloudPicture& picture) {
-  json ways = json::array();
-  for (const Colouring colouring : colourings_of(picture.cloud)) ways.push_back(name_of(colouring));
-  return {{"name", picture.origin.attention},
-          {"seed", picture.origin.seed},
-          {"ways", ways},
-          {"said", base64_of(picture.cloud.said)},
-          {"attention", base64_of(picture.cloud.attention)},
-          {"most", picture.cloud.most},
-          {"chosen", picture.cloud.chosen},
-          {"point", picture.point}};
+  return out + "</div>\n";
 }
 
 /// Letters, digits and -_. as they are, anything else as _.
@@ -225,37 +184,14 @@ std::vector<CloudPicture> cloud_pictures_of(const std::vector<RunRecord>& runs,
 
 std::string cloud_pictures_html(const std::vector<CloudPicture>& pictures) {
   std::string out;
-  const std::vector<CloudGroup> groups = groups_of(pictures);
-  for (std::size_t number = 0; number < groups.size(); ++number) {
-    out += group_html(groups[number], number);
-  }
+  for (const CloudGroup& group : groups_of(pictures)) out += group_html(group);
   if (out.empty()) return out;
   return out +
          "<p class=\"note\">Attention is that of the ringed point in the last layer, the mean over "
          "heads; a point has the colour of the token that it lies in, and each attention its own "
-         "scale. Of a large cloud some points are shown, in each class its share. Still pictures "
-         "here have fewer; <code>attnlab report --stills FOLDER</code> writes them with all that "
+         "scale. Of a large cloud some points are shown, in each class its share. Pictures here "
+         "have fewer; <code>attnlab report --stills FOLDER</code> writes them with all that "
          "are shown.</p>\n";
-}
-
-void add_cloud_data(const std::vector<CloudPicture>& pictures, json& data) {
-  json clouds = json::array();
-  for (const CloudGroup& group : groups_of(pictures)) {
-    json cloud = points_json(group.first().cloud);
-    cloud["name"] = fmt::format("{}, test cloud {}", group.experiment, group.index);
-    cloud["drawings"] = json::array();
-    for (const CloudPicture* picture : group.drawings) {
-      json drawing = drawing_json(*picture);
-      if (!of_same_points(picture->cloud, group.first().cloud)) {
-        drawing.update(points_json(picture->cloud));
-      }
-      cloud["drawings"].push_back(std::move(drawing));
-    }
-    clouds.push_back(std::move(cloud));
-  }
-  data["clouds"] = std::move(clouds);
-  data["cloud_colours"] = {
-      {"ramp", ramp_colours()}, {"right", kRight}, {"wrong", kWrong}, {"uncounted", kUncounted}};
 }
 
 std::vector<CloudFile> cloud_files(const std::vector<CloudPicture>& pictures,

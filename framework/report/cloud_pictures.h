@@ -1,11 +1,10 @@
 // Clouds that `attnlab show` kept beside a run (clouds.json): points with labels and answers, and
-// how one point's attention lies over the others. On the page a viewer turns them (page_clouds.js);
-// the still pictures below it (cloud_still.h) stand where it cannot.
+// how one point's attention lies over the others. Pages and papers show still pictures of them
+// (cloud_still.h).
 #pragma once
 
 #include <array>
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -30,11 +29,8 @@ struct CloudPicture {
 std::vector<CloudPicture> cloud_pictures_of(const std::vector<RunRecord>& runs,
                                             std::vector<std::string>& notes);
 
-/// A heading, a place for the viewer, and still pictures of each cloud.
+/// A heading, captions and still pictures of each cloud.
 std::string cloud_pictures_html(const std::vector<CloudPicture>& pictures);
-
-/// What the viewer draws: `clouds`, in the order of the page, and `cloud_colours`.
-void add_cloud_data(const std::vector<CloudPicture>& pictures, nlohmann::json& data);
 
 /// A still picture for a paper.
 struct CloudFile {

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kStillWidth = 400, kStillHeight = 300, kMargin = 8, kLine = 18, kSwatch = 10,
                  kLetter = 6.6;
-/// The camera, in radii of the cloud. The viewer has the same number.
+/// The camera, in radii of the cloud.
 constexpr double kDistance = 3;
 constexpr double kShades = 254;
 constexpr std::size_t kLongestName = 40;

@@ -1,4 +1,4 @@
-// Still pictures of clouds of points, as SVG: for papers, and where a page has no WebGL.
+// Still pictures of clouds of points, as SVG.
 #pragma once
 
 #include <array>
@@ -56,7 +56,7 @@ struct SeenPoint {
   double x = 0, y = 0, depth = 0;
 };
 
-/// The camera looks at the middle of the points, from three radii away, as the viewer does first.
+/// The camera looks at the middle of the points, from three radii away.
 std::vector<SeenPoint> projected(const DrawnCloud& cloud, double turn, double tilt);
 
 /// Points are drawn back to front, and those that are equally far in their order: the same cloud

@@ -260,8 +260,8 @@ std::string filled(std::string_view text, const std::map<std::string, std::strin
 
 std::string page_script() {
   std::string out;
-  for (const std::string_view part : {report_page_js(), report_curves_js(), report_grid_js(),
-                                      report_clouds_js(), report_start_js()}) {
+  for (const std::string_view part :
+       {report_page_js(), report_curves_js(), report_grid_js(), report_start_js()}) {
     out += part;
   }
   return out;

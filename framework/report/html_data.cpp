@@ -65,7 +65,6 @@ class ChartData {
     for (const Slice& slice : report_.slices.all) {
       out["metric_of"].push_back(report_.metric_of(slice).name);
     }
-    add_cloud_data(report_.clouds, out);
     out["steps"] = std::move(steps_);
     out["metrics"] = metrics_;
     return out;

@@ -1,6 +1,6 @@
 // What all of the page's scripts share: data, themes, tables that sort, colours, charts, controls.
 // Names from the data reach the page as text alone (textContent, canvas), never as markup. The page
-// holds page.js, page_curves.js, page_grid.js, page_clouds.js and page_start.js one after the other in
+// holds page.js, page_curves.js, page_grid.js and page_start.js one after the other in
 // one function.
 const data = JSON.parse(document.getElementById('data').textContent);
 const root = document.documentElement;

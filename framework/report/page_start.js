@@ -9,7 +9,6 @@ function drawAll() {
   drawTraces();
   drawBias();
   drawCost();
-  drawClouds();
 }
 
 // One section's charts and nothing else.
