@@ -22,8 +22,8 @@
 
 #include "framework/nn/kernels/precision.h"
 #include "framework/nn/modules/layers.h"
-#include "framework/nn/modules/multi_head_attention.h"
 #include "framework/nn/modules/positions.h"
+#include "framework/nn/modules/transformer_layer.h"
 #include "framework/plugin.h"
 
 namespace attnlab {
@@ -170,35 +170,18 @@ MultiHeadOptions heads_of(const CrossVitOptions& o, std::size_t branch, const Pl
   return heads;
 }
 
-/// One pre-norm block of a branch.
-class Block : public torch::nn::Module {
- public:
-  Block(const CrossVitOptions& o, std::size_t branch, double drop, const Place& place,
-        const AttentionBuilder& attention)
-      : layer_(place.layer) {
-    const std::int64_t dim = o.dims[branch];
-    const std::int64_t hidden =
-        std::max<std::int64_t>(1, std::llround(o.mlp_ratio * static_cast<double>(dim)));
-    attention_norm_ = register_module("attention_norm", std::make_shared<LayerNorm>(dim));
-    attention_ = register_module(
-        "attention", std::make_shared<MultiHeadAttention>(heads_of(o, branch, place), attention));
-    mlp_norm_ = register_module("mlp_norm", std::make_shared<LayerNorm>(dim));
-    mlp_ = register_module("mlp", std::make_shared<Mlp>(dim, hidden));
-    drop_ = register_module("drop_path", std::make_shared<DropPath>(drop));
-  }
-  Tensor forward(const Tensor& x, AttentionContext context) {
-    context.layer = layer_;
-    const Tensor y = x + drop_->forward(attention_->forward(attention_norm_->forward(x), context));
-    return y + drop_->forward(mlp_->forward(mlp_norm_->forward(y)));
-  }
-
- private:
-  std::int64_t layer_;
-  std::shared_ptr<LayerNorm> attention_norm_, mlp_norm_;
-  std::shared_ptr<MultiHeadAttention> attention_;
-  std::shared_ptr<Mlp> mlp_;
-  std::shared_ptr<DropPath> drop_;
-};
+std::shared_ptr<TransformerLayer> block_of(const CrossVitOptions& o, std::size_t branch,
+                                           double drop, const Place& place,
+                                           const AttentionBuilder& attention) {
+  TransformerLayerOptions options;
+  options.attention = heads_of(o, branch, place);
+  options.mlp = {.dim = o.dims[branch],
+                 .hidden = std::max<std::int64_t>(
+                     1, std::llround(o.mlp_ratio * static_cast<double>(o.dims[branch])))};
+  options.eps = 1e-6;
+  options.drop_path = drop;
+  return std::make_shared<TransformerLayer>(options, attention);
+}
 
 /// A class token that reads another branch's patches.
 class Crossing : public torch::nn::Module {
@@ -277,8 +260,13 @@ class CrossVit final : public Model {
     for (const Stage& stage : stages_) {
       for (std::size_t b = 0; b < kBranches; ++b) {
         ForwardState state;  // between stages the class token has met the other branch
-        AttentionContext context{0, &state, pass.trace};
-        for (const auto& block : stage.blocks[b]) x[b] = block->forward(x[b], context);
+        AttentionContext context{stage.first_layer[b], &state, pass.trace};
+        Residual residual{x[b]};
+        for (const auto& block : stage.blocks[b]) {
+          residual = block->forward(residual, context);
+          ++context.layer;
+        }
+        x[b] = residual.sum();
       }
       const AttentionContext context{0, nullptr, pass.trace};
       const Tensor first = stage.crossings[0]->forward(x[0], x[1], context);
@@ -310,7 +298,8 @@ class CrossVit final : public Model {
 
  private:
   struct Stage {
-    std::vector<std::shared_ptr<Block>> blocks[kBranches];
+    std::int64_t first_layer[kBranches];
+    std::vector<std::shared_ptr<TransformerLayer>> blocks[kBranches];
     std::shared_ptr<Crossing> crossings[kBranches];
   };
 
@@ -353,10 +342,10 @@ class CrossVit final : public Model {
       };
       Stage stage;
       for (std::size_t b = 0; b < kBranches; ++b) {
+        stage.first_layer[b] = place.layer;
         for (std::int64_t i = 0; i < o.depths[b]; ++i, ++place.layer) {
-          stage.blocks[b].push_back(
-              register_module(fmt::format("{}branch{}_block{}", start, b, i),
-                              std::make_shared<Block>(o, b, rate(i), place, attention)));
+          stage.blocks[b].push_back(register_module(fmt::format("{}branch{}_block{}", start, b, i),
+                                                    block_of(o, b, rate(i), place, attention)));
         }
       }
       for (std::size_t b = 0; b < kBranches; ++b, ++place.layer) {
@@ -385,7 +374,7 @@ class CrossVit final : public Model {
 
 ATTNLAB_PLUGIN(model, CrossVit, CrossVitOptions,
                {.id = "attnlab/crossvit",
-                .version = "1.0.0",
+                .version = "1.0.1",
                 .summary = "two branches of patches whose class tokens read each other",
                 .citation = "Chen, Fan, Panda, CrossViT, ICCV 2021, arXiv:2103.14899",
                 .licence = "Apache-2.0",

@@ -20,7 +20,7 @@
 #include "framework/nn/kernels/dropout.h"
 #include "framework/nn/kernels/linear.h"
 #include "framework/nn/modules/layers.h"
-#include "framework/nn/modules/multi_head_attention.h"
+#include "framework/nn/modules/transformer_layer.h"
 #include "framework/plugin.h"
 
 namespace attnlab {
@@ -81,39 +81,23 @@ class SeriesEmbedding : public torch::nn::Module {
   Tensor weight;  ///< [dim, 3, C]: the time step before, at and after
 };
 
-class PostNormLayer : public torch::nn::Module {
- public:
-  PostNormLayer(const TimeseriesTransformerOptions& o, std::int64_t index,
-                const AttentionBuilder& attention) {
-    MultiHeadOptions heads;
-    heads.dim = o.dim;
-    heads.heads = o.heads;
-    heads.attention_dropout = o.attention_dropout;
-    heads.dropout = o.dropout;
-    heads.layer = index;
-    heads.layers = o.depth;
-    attention_ =
-        register_module("attention", std::make_shared<MultiHeadAttention>(heads, attention));
-    attention_norm_ = register_module("attention_norm", std::make_shared<LayerNorm>(o.dim, 1e-5));
-    mlp_ = register_module("mlp", std::make_shared<Mlp>(o.dim, o.hidden, o.dropout));
-    mlp_norm_ = register_module("mlp_norm", std::make_shared<LayerNorm>(o.dim, 1e-5));
-    start_uniform(*attention_);
-    start_uniform(*mlp_);
-  }
-
-  /// [B, L, dim] to the same.
-  Tensor forward(const Tensor& x, AttentionContext& context, const AttentionExtras& extras) {
-    const Tensor y = attention_norm_->forward(x + attention_->forward(x, context, extras));
-    return mlp_norm_->forward(y + mlp_->forward(y));
-  }
-
-  const Attention& attention() const { return attention_->attention(); }
-
- private:
-  std::shared_ptr<MultiHeadAttention> attention_;
-  std::shared_ptr<LayerNorm> attention_norm_, mlp_norm_;
-  std::shared_ptr<Mlp> mlp_;
-};
+/// Norm last.
+std::shared_ptr<TransformerLayer> layer_of(const TimeseriesTransformerOptions& o,
+                                           std::int64_t index, const AttentionBuilder& attention) {
+  TransformerLayerOptions options;
+  options.attention = {.dim = o.dim,
+                       .heads = o.heads,
+                       .attention_dropout = o.attention_dropout,
+                       .dropout = o.dropout,
+                       .layer = index,
+                       .layers = o.depth};
+  options.mlp = {
+      .dim = o.dim, .hidden = o.hidden, .hidden_dropout = o.dropout, .dropout = o.dropout};
+  options.norm_first = false;
+  auto layer = std::make_shared<TransformerLayer>(options, attention);
+  layer->start_as_pytorch();
+  return layer;
+}
 
 class TimeseriesTransformer final : public Model {
  public:
@@ -129,8 +113,7 @@ class TimeseriesTransformer final : public Model {
     }
     for (std::int64_t i = 0; i < options_.depth; ++i) {
       layers_.push_back(
-          register_module(fmt::format("layer{}", i),
-                          std::make_shared<PostNormLayer>(options_, i, setup.attention)));
+          register_module(fmt::format("layer{}", i), layer_of(options_, i, setup.attention)));
     }
     check_padding(setup.data);
     norm_ = register_module("norm", std::make_shared<LayerNorm>(dim, 1e-5));
@@ -155,7 +138,7 @@ class TimeseriesTransformer final : public Model {
     ForwardState state;
     AttentionContext context{0, &state, pass.trace};
     for (const auto& layer : layers_) {
-      x = layer->forward(x, context, extras);
+      x = layer->forward({x}, context, extras).sum();
       ++context.layer;
     }
     return {{"logits", class_token_.defined() ? head_->forward(norm_->forward(x.select(1, 0)))
@@ -240,7 +223,7 @@ class TimeseriesTransformer final : public Model {
   std::shared_ptr<SeriesEmbedding> embedding_;
   Tensor class_token_;  ///< [1, 1, dim]; undefined with the concatenated head
   Tensor positions_;    ///< [longest so far, dim]
-  std::vector<std::shared_ptr<PostNormLayer>> layers_;
+  std::vector<std::shared_ptr<TransformerLayer>> layers_;
   std::shared_ptr<LayerNorm> norm_;
   std::shared_ptr<Linear> head_;
 };

@@ -131,65 +131,33 @@ PatchOptions patches_of(const DatasetInfo& data, const VitOptions& options) {
   return patches;
 }
 
-class VitLayer : public torch::nn::Module {
- public:
-  VitLayer(const VitOptions& o, std::int64_t index, const AttentionBuilder& attention) {
-    const double depth = static_cast<double>(std::max<std::int64_t>(o.depth - 1, 1));
-    const double drop = o.drop_path_rule == "constant"
-                            ? o.drop_path
-                            : o.drop_path * static_cast<double>(index) / depth;
-    MultiHeadOptions heads;
-    heads.dim = o.dim;
-    heads.heads = o.heads;
-    heads.qkv_bias = o.qkv_bias;
-    heads.attention_dropout = o.attention_dropout;
-    heads.dropout = o.dropout;
-    heads.layer = index;
-    heads.layers = o.depth;
-    attention_norm_ =
-        register_module("attention_norm", std::make_shared<LayerNorm>(o.dim, o.norm_eps));
-    attention_ =
-        register_module("attention", std::make_shared<MultiHeadAttention>(heads, attention));
-    mlp_norm_ = register_module("mlp_norm", std::make_shared<LayerNorm>(o.dim, o.norm_eps));
-    const std::int64_t hidden =
-        std::max<std::int64_t>(1, std::llround(o.mlp_ratio * static_cast<double>(o.dim)));
-    mlp_ = register_module("mlp",
-                           std::make_shared<Mlp>(MlpOptions{.dim = o.dim,
-                                                            .hidden = hidden,
-                                                            .output_activation = o.mlp_output_gelu,
-                                                            .hidden_dropout = o.dropout,
-                                                            .dropout = o.dropout}));
-    drop_ = register_module("drop_path", std::make_shared<DropPath>(drop));
-    if (o.layer_scale > 0) {
-      attention_scale_ =
-          register_module("attention_scale", std::make_shared<LayerScale>(o.dim, o.layer_scale));
-      mlp_scale_ = register_module("mlp_scale", std::make_shared<LayerScale>(o.dim, o.layer_scale));
-    }
-    if (o.start == "pytorch") {
-      start_uniform(*attention_);
-      start_uniform(*mlp_);
-    }
-  }
-
-  /// [B, N, dim] to the same.
-  Residual forward(const Residual& before, AttentionContext& context) const {
-    const SumAndNorm x = before.normed(*attention_norm_);
-    const Residual between{x.sum, branch(attention_->forward(x.norm, context), attention_scale_)};
-    const SumAndNorm y = between.normed(*mlp_norm_);
-    return {y.sum, branch(mlp_->forward(y.norm), mlp_scale_)};
-  }
-
- private:
-  Tensor branch(const Tensor& x, const std::shared_ptr<LayerScale>& scale) const {
-    return drop_->forward(scale == nullptr ? x : scale->forward(x));
-  }
-
-  std::shared_ptr<LayerNorm> attention_norm_, mlp_norm_;
-  std::shared_ptr<MultiHeadAttention> attention_;
-  std::shared_ptr<Mlp> mlp_;
-  std::shared_ptr<DropPath> drop_;
-  std::shared_ptr<LayerScale> attention_scale_, mlp_scale_;  // null: none
-};
+std::shared_ptr<TransformerLayer> vit_layer(const VitOptions& o, std::int64_t index,
+                                            const AttentionBuilder& attention) {
+  const double depth = static_cast<double>(std::max<std::int64_t>(o.depth - 1, 1));
+  const std::int64_t hidden =
+      std::max<std::int64_t>(1, std::llround(o.mlp_ratio * static_cast<double>(o.dim)));
+  TransformerLayerOptions options;
+  options.attention = {.dim = o.dim,
+                       .heads = o.heads,
+                       .qkv_bias = o.qkv_bias,
+                       .attention_dropout = o.attention_dropout,
+                       .dropout = o.dropout,
+                       .layer = index,
+                       .layers = o.depth};
+  options.mlp = {.dim = o.dim,
+                 .hidden = hidden,
+                 .output_activation = o.mlp_output_gelu,
+                 .hidden_dropout = o.dropout,
+                 .dropout = o.dropout};
+  options.eps = o.norm_eps;
+  options.layer_scale = o.layer_scale;
+  options.drop_path = o.drop_path_rule == "constant"
+                          ? o.drop_path
+                          : o.drop_path * static_cast<double>(index) / depth;
+  auto layer = std::make_shared<TransformerLayer>(options, attention);
+  if (o.start == "pytorch") layer->start_as_pytorch();
+  return layer;
+}
 
 class Vit final : public Model {
  public:
@@ -206,8 +174,8 @@ class Vit final : public Model {
     const bool of_class_token = with_class_token && o.positions == "all";
     positions_ = learned("positions", {1, patches_->count() + (of_class_token ? 1 : 0), o.dim});
     for (std::int64_t i = 0; i < o.depth; ++i) {
-      layers_.push_back(register_module(fmt::format("layer{}", i),
-                                        std::make_shared<VitLayer>(o, i, setup.attention)));
+      layers_.push_back(
+          register_module(fmt::format("layer{}", i), vit_layer(o, i, setup.attention)));
     }
     if (o.final_norm) {
       norm_ = register_module("norm", std::make_shared<LayerNorm>(o.dim, o.norm_eps));
@@ -273,7 +241,7 @@ class Vit final : public Model {
   std::shared_ptr<PatchEmbedding> patches_;
   Tensor class_token_;  ///< [1, 1, dim], undefined with pool = mean
   Tensor positions_;    ///< [1, N or N + 1, dim]
-  std::vector<std::shared_ptr<VitLayer>> layers_;
+  std::vector<std::shared_ptr<TransformerLayer>> layers_;
   std::shared_ptr<LayerNorm> norm_;         // null: none
   std::shared_ptr<Linear> head_in_, head_;  // head_in_ null: the head is linear
 };

@@ -1,6 +1,6 @@
 // Makes inputs for a fuzz target: mutations of its seeds, and of what it took before.
 //
-//   NAME_fuzz               for $ATTNLAB_FUZZ_SECONDS (4) seconds; the inputs follow from
+//   NAME_fuzz               for $ATTNLAB_FUZZ_SECONDS (2) seconds; the inputs follow from
 //                           $ATTNLAB_FUZZ_SEED (1), only their number from the machine
 //   NAME_fuzz FILE...       these inputs, once each
 //
@@ -239,7 +239,7 @@ int run_mutations() {
   std::int64_t sound = 0;
   for (const std::string& seed : given.seeds) sound += try_one(seed) ? 1 : 0;
   const std::int64_t seed = number_from("ATTNLAB_FUZZ_SEED", 1);
-  const std::int64_t seconds = number_from("ATTNLAB_FUZZ_SECONDS", 4);
+  const std::int64_t seconds = number_from("ATTNLAB_FUZZ_SECONDS", 2);
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
   Random random(static_cast<std::uint64_t>(seed));
   std::int64_t tried = 0, taken = 0;

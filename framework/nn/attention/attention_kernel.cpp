@@ -1,5 +1,6 @@
 #include "framework/nn/attention/attention_kernel.h"
 
+#include <fmt/format.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -178,6 +179,30 @@ bool fused_attention_serves(const AttentionInput& input) {
          !rows_may_be_empty(input.visible, input.query_count(), input.key_count());
 }
 
-std::span<const SoftmaxKernel> softmax_kernels() { return kSoftmaxKernels; }
+void refuse_kernel(AttentionKernel kernel, const std::string& obstacle) {
+  throw ConfigError(
+      fmt::format("the attention kernel '{}' was asked for (ATTNLAB_ATTENTION_KERNEL), but {}; "
+                  "unset it, or set it to explicit",
+                  name_of(kernel), obstacle));
+}
+
+const SoftmaxKernel* softmax_kernel(const AttentionInput& input, bool refuse) {
+  const AttentionKernel wanted = attention_kernel();
+  for (const SoftmaxKernel& one : kSoftmaxKernels) {
+    if (wanted != AttentionKernel::automatic && wanted != one.kernel) continue;
+    const char* obstacle = one.obstacle(input);
+    if (obstacle == nullptr) return &one;
+    if (wanted == one.kernel && refuse) refuse_kernel(wanted, obstacle);
+  }
+  return nullptr;
+}
+
+bool softmax_kernel_drops(const AttentionInput& input) {
+  for (const SoftmaxKernel& one : kSoftmaxKernels) {
+    if (attention_kernel() == one.kernel) return one.drops;  // or it refuses this input
+  }
+  const SoftmaxKernel* taken = softmax_kernel(input, false);
+  return taken != nullptr && taken->drops;
+}
 
 }  // namespace attnlab

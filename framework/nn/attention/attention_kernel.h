@@ -7,11 +7,11 @@
 //
 // Without an override the first that serves is taken, in the order own, headwise, fused, explicit:
 // docs/results/speed.md has the measurements. All give the same numbers up to rounding, and all are
-// differentiable twice. What each kernel of softmax serves stands in one table,
-// `softmax_kernels`; a new one is a row there and a name.
+// differentiable twice. What each kernel of softmax serves stands in one table, `kSoftmaxKernels`;
+// a new one is a row there and a name.
 #pragma once
 
-#include <span>
+#include <string>
 
 #include "framework/contracts/attention.h"
 #include "framework/nn/kernels/unit.h"
@@ -56,11 +56,19 @@ struct SoftmaxKernel {
   Tensor (*attend_ragged)(const SoftmaxCall& call);
 };
 
-/// All of them, in the order of preference.
-std::span<const SoftmaxKernel> softmax_kernels();
+/// The first kernel of softmax, in the order of preference, that is wanted and serves; null: none.
+/// @param refuse  whether it is an error that one asked for by name does not serve
+/// @throws ConfigError.
+const SoftmaxKernel* softmax_kernel(const AttentionInput& input, bool refuse);
 
 /// Whether LibTorch's fused kernel serves: there is one, and every query sees a key.
 bool fused_attention_serves(const AttentionInput& input);
+
+/// Whether the kernel of softmax that will be taken drops weights by itself.
+bool softmax_kernel_drops(const AttentionInput& input);
+
+/// @throws ConfigError: the kernel that was asked for cannot serve, and why.
+[[noreturn]] void refuse_kernel(AttentionKernel kernel, const std::string& obstacle);
 
 /// Whether a query may exist that sees no key.
 bool rows_may_be_empty(const Visibility& visible, std::int64_t queries, std::int64_t keys);

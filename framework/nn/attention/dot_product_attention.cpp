@@ -1,4 +1,4 @@
-// Dot-product attention: see the header. Kernels are chosen here and nowhere else.
+// Dot-product attention: see the header. attention_kernel.h chooses the kernel.
 #include "framework/nn/attention/dot_product_attention.h"
 
 #include <fmt/format.h>
@@ -71,35 +71,6 @@ const char* weights_needed_by(const AttentionInput& input, const AttentionContex
   if (input.bias.defined()) return "the logits have a bias";
   if (input.relative.defined()) return "positions are relative";
   return nullptr;
-}
-
-[[noreturn]] void refuse_kernel(AttentionKernel kernel, const std::string& obstacle) {
-  throw ConfigError(
-      fmt::format("the attention kernel '{}' was asked for (ATTNLAB_ATTENTION_KERNEL), but {}; "
-                  "unset it, or set it to explicit",
-                  name_of(kernel), obstacle));
-}
-
-/// The first kernel of softmax that is wanted and serves; null when there is none.
-/// @param refuse  whether it is an error that one asked for by name does not serve
-const SoftmaxKernel* softmax_kernel(const AttentionInput& input, bool refuse) {
-  const AttentionKernel wanted = attention_kernel();
-  for (const SoftmaxKernel& one : softmax_kernels()) {
-    if (wanted != AttentionKernel::automatic && wanted != one.kernel) continue;
-    const char* obstacle = one.obstacle(input);
-    if (obstacle == nullptr) return &one;
-    if (wanted == one.kernel && refuse) refuse_kernel(wanted, obstacle);
-  }
-  return nullptr;
-}
-
-/// Whether the kernel of softmax that will be taken drops weights by itself.
-bool kernel_drops(const AttentionInput& input) {
-  for (const SoftmaxKernel& one : softmax_kernels()) {
-    if (attention_kernel() == one.kernel) return one.drops;  // or it refuses this input
-  }
-  const SoftmaxKernel* taken = softmax_kernel(input, false);
-  return taken != nullptr && taken->drops;
 }
 
 /// The slice [begin, begin + length) of a dimension (from the end, -1 the last), or all of one that
@@ -188,7 +159,7 @@ bool DotProductAttention::wants_weights(const AttentionInput& input,
   if (wanted == AttentionKernel::explicit_form) return true;
   const char* obstacle = weights_needed_by(input, context, normaliser_);
   if (obstacle == nullptr && drops &&
-      (normaliser_ != Normaliser::softmax || !kernel_drops(input))) {
+      (normaliser_ != Normaliser::softmax || !softmax_kernel_drops(input))) {
     obstacle = "weights are dropped out";
   }
   if (obstacle != nullptr && wanted != AttentionKernel::automatic) refuse_kernel(wanted, obstacle);

@@ -18,6 +18,15 @@ TransformerLayer::TransformerLayer(const TransformerLayerOptions& options,
                                std::make_shared<MultiHeadAttention>(options.attention, attention));
   mlp_norm_ = norm("mlp_norm");
   mlp_ = register_module("mlp", std::make_shared<Mlp>(options.mlp));
+  drop_ = register_module("drop_path", std::make_shared<DropPath>(options.drop_path));
+  if (options.layer_scale > 0) {
+    const auto scale = [&](const char* name) {
+      return register_module(name,
+                             std::make_shared<LayerScale>(options.mlp.dim, options.layer_scale));
+    };
+    attention_scale_ = scale("attention_scale");
+    mlp_scale_ = scale("mlp_scale");
+  }
 }
 
 SumAndNorm TransformerLayer::begun(const Residual& before) const {
@@ -50,11 +59,20 @@ Residual TransformerLayer::forward_cached(const Residual& before, KeyCache& cach
 
 Residual TransformerLayer::finished(const Tensor& x, const Tensor& attended) const {
   if (norm_first_) {
-    const SumAndNorm y = mlp_norm_->forward_sum(x, attended);
-    return {y.sum, mlp_->forward(y.norm)};
+    const SumAndNorm y = mlp_norm_->forward_sum(x, branch(attended, attention_scale_));
+    return {y.sum, branch(mlp_->forward(y.norm), mlp_scale_)};
   }
   const Tensor y = attention_norm_->forward_sum(x, attended).norm;
   return {mlp_norm_->forward_sum(y, mlp_->forward(y)).norm};
+}
+
+Tensor TransformerLayer::branch(const Tensor& x, const std::shared_ptr<LayerScale>& scale) const {
+  return drop_->forward(scale == nullptr ? x : scale->forward(x));
+}
+
+void TransformerLayer::start_as_pytorch() {
+  start_uniform(*attention_);
+  start_uniform(*mlp_);
 }
 
 void TransformerLayer::start(double std, double norm_std, double residual_std) {

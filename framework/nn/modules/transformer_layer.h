@@ -1,9 +1,11 @@
 // A transformer layer: attention and MLP, each with a residual and a norm, before or after it.
 //
-//   norm first   y = x + Attention(LN(x)),   z = y + Mlp(LN(y))
-//   norm last    y = LN(x + Attention(x)),   z = LN(y + Mlp(y))
+//   norm first   y = x + s Attention(LN(x)),   z = y + s Mlp(LN(y))
+//   norm last    y = LN(x + Attention(x)),     z = LN(y + Mlp(y))
 //
-// Source: Vaswani et al. 2017 (norm last); Radford et al. 2019, GPT-2 (norm first).
+// s scales channels (LayerScale) and drops whole branches of an example in training (DropPath),
+// where the options ask for it. Source: Vaswani et al. 2017 (norm last); Radford et al. 2019, GPT-2
+// (norm first); Touvron et al. 2021, CaiT (LayerScale); Huang et al. 2016 (DropPath).
 #pragma once
 
 #include "framework/nn/modules/multi_head_attention.h"
@@ -16,6 +18,8 @@ struct TransformerLayerOptions {
   bool norm_first = true;
   bool norm_bias = true;
   double eps = 1e-5;
+  double drop_path = 0;    ///< probability of dropping a branch; norm first only
+  double layer_scale = 0;  ///< of each channel at the start; 0: none; norm first only
 };
 
 /// A residual and what the layer before adds to it: the next norm does that in its own pass.
@@ -32,10 +36,11 @@ class TransformerLayer : public torch::nn::Module {
  public:
   TransformerLayer(const TransformerLayerOptions& options, const AttentionBuilder& attention);
 
+  /// @param before  [B, L, dim]
   /// @param memory  [B, m, dim], what this layer was given for the m tokens before: keys and values
   ///                are theirs and those of x; undefined: there are none
-  Residual forward(const Residual& before, AttentionContext& context, const AttentionExtras& extras,
-                   const Tensor& memory = {}) const;
+  Residual forward(const Residual& before, AttentionContext& context,
+                   const AttentionExtras& extras = {}, const Tensor& memory = {}) const;
   /// The same, with keys and values of earlier tokens in a cache, which grows.
   Residual forward_cached(const Residual& before, KeyCache& cache, AttentionContext& context,
                           const AttentionExtras& extras) const;
@@ -45,17 +50,23 @@ class TransformerLayer : public torch::nn::Module {
   void start(double std, double norm_std, double residual_std);
 
   const Attention& attention() const { return attention_->attention(); }
+  /// Maps as PyTorch's `nn.Linear` starts them.
+  void start_as_pytorch();
 
  private:
   /// The residual, and what attention reads of it.
   SumAndNorm begun(const Residual& before) const;
   /// From the residual and what attention gave.
   Residual finished(const Tensor& x, const Tensor& attended) const;
+  /// Scaled, and dropped for some examples.
+  Tensor branch(const Tensor& x, const std::shared_ptr<LayerScale>& scale) const;
 
   bool norm_first_;
   std::shared_ptr<LayerNorm> attention_norm_, mlp_norm_;
   std::shared_ptr<MultiHeadAttention> attention_;
   std::shared_ptr<Mlp> mlp_;
+  std::shared_ptr<DropPath> drop_;
+  std::shared_ptr<LayerScale> attention_scale_, mlp_scale_;  // null: none
 };
 
 }  // namespace attnlab

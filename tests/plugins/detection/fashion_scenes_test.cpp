@@ -224,7 +224,7 @@ TEST(FashionScenes, KeepTheContract) {
     const Part part = testing::make_part(
         Kind::dataset, "fashion_scenes",
         "{root: " + folder.path() + ", one_shot: " + form +
-            ", train: 60, test: 60, canvas: 48, size: 48, prompt_size: 16, prompts: 2}");
+            ", train: 16, test: 16, canvas: 32, size: 32, prompt_size: 16, prompts: 2}");
     for (const conformance::CheckInfo& check : conformance::checks_of(Kind::dataset)) {
       const conformance::CheckResult result =
           conformance::check_plugin(testing::registry(), part, check.name);

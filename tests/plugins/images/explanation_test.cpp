@@ -1,55 +1,25 @@
-// Explanations against their definitions, computed here by other means, and what is measured of
-// them.
+// Explanations against their definitions, computed here by other means.
 #include <c10/core/GradMode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <torch/csrc/autograd/autograd.h>
 
 #include <cmath>
 
 #include "framework/eval/explanation.h"
+#include "tests/plugins/images/made_pictures.h"
 #include "tests/support/data_files.h"
 #include "tests/support/noise.h"
 #include "tests/support/plugins.h"
-#include "tests/support/temp_folder.h"
 
 namespace attnlab::explanation_test {
 namespace {
 
+using made_pictures::batch_of;
+using made_pictures::pictures;
+using made_pictures::record;
 using ::testing::HasSubstr;
 using testing::message_of;
 using testing::noise;
-
-DatasetInfo pictures(bool boxes = false) {
-  DatasetInfo info;
-  info.name = "pictures";
-  info.classes = 3;
-  info.fields = {{"image", {1, 8, 12}, at::kFloat}, {"class", {}, at::kLong}};
-  if (boxes) info.fields.push_back({"boxes@box", {-1, 4}, at::kFloat});
-  return info;
-}
-
-Batch batch_of(const Tensor& image) {
-  Batch batch;
-  batch.size = image.size(0);
-  batch.fields.set("image", image);
-  return batch;
-}
-
-std::shared_ptr<Model> vit(const std::string& more = "",
-                           const std::string& attention = "standard") {
-  auto model = testing::make_model(
-      "vit", pictures(), "{dim: 8, depth: 3, heads: 2, patch_size: 4" + more + "}", attention);
-  model->eval();
-  return model;
-}
-
-void record(AttentionTrace& trace, const Tensor& weights, const Tensor& logits = {}) {
-  LayerTrace layer;
-  layer.weights = weights;
-  layer.logits = logits;
-  trace.layers.push_back(layer);
-}
 
 /// Layers whose weights are set by hand, and a logit for each class: its numbers . the weights of
 /// row 0.
@@ -117,6 +87,14 @@ TEST(Explanation, RolloutIsTheProductOfHalvesOfTheIdentity) {
   EXPECT_TRUE(found.map.view({-1}).allclose(product[0].narrow(0, 1, 6), 0, 1e-12));
 }
 
+std::shared_ptr<Model> vit(const std::string& more = "",
+                           const std::string& attention = "standard") {
+  auto model = testing::make_model(
+      "vit", pictures(), "{dim: 8, depth: 3, heads: 2, patch_size: 4" + more + "}", attention);
+  model->eval();
+  return model;
+}
+
 TEST(Explanation, OfAVitHasTheSlopesOfItsOwnWeights) {
   // Through every attention that records logits: the map is not flat, and depends on the class.
   const Batch batch = batch_of(noise({4, 1, 8, 12}, 5));
@@ -170,212 +148,6 @@ TEST(Explanation, HeatIsStretchedAndBoxesAreFilled) {
   expected.narrow(0, 0, 3).narrow(1, 0, 2).fill_(true);
   expected[4][6] = true;
   EXPECT_TRUE(boxed(hot, 0.5).equal(expected)) << boxed(hot, 0.5);
-}
-
-/// What a task measures of a model in one batch.
-Metrics measured(const std::string& task_id, const std::string& options, Model& model,
-                 const Batch& batch, const DatasetInfo& info) {
-  const auto task = testing::make_task(task_id, info, "{" + options + "}");
-  Evaluation evaluation{model, info, Split::test, RandomStreams(1), {}};
-  evaluation.batches = [&](Split, const std::function<void(const Batch&)>& use) { use(batch); };
-  const c10::NoGradGuard no_grad;
-  return task->evaluate(evaluation);
-}
-
-/// Looks at the first patch of two rows of three, and answers class 1 as far as it is bright.
-class FirstPatch final : public Model {
- public:
-  NamedTensors forward(const Batch& batch, ForwardPass& pass) override {
-    const Tensor image = batch.fields.at("image");
-    const at::AutoGradMode on(pass.trace != nullptr);
-    Tensor weights = at::zeros({batch.size, 1, 7, 7}, image.options());
-    weights.select(3, 1).fill_(1);
-    const Tensor bright = image.narrow(2, 0, 4).narrow(3, 0, 4).mean({1, 2, 3}).view({-1, 1});
-    if (pass.trace != nullptr) {
-      weights.set_requires_grad(pass.trace->attached);
-      record(*pass.trace, weights, at::zeros_like(weights));
-    }
-    const Tensor seen = weights.select(1, 0).select(1, 0).select(1, 1).view({-1, 1}) * bright;
-    return {{"logits", at::cat({at::zeros_like(seen), 8 * seen, at::zeros_like(seen)}, 1)}};
-  }
-};
-
-Batch bright(std::int64_t count) {
-  Batch batch = batch_of(at::ones({count, 1, 8, 12}));
-  batch.fields.set("class", at::ones({count}, at::kLong));
-  return batch;
-}
-
-TEST(ImageExplanation, NamesWhatTheAnswerRestsOn) {
-  FirstPatch model;
-  const Metrics found = measured("image_explanation", "", model, bright(2), pictures());
-  EXPECT_EQ(found.at("explained"), 1);
-  // 16 of 96 pixels matter. In the worst order they go within the first fifth.
-  EXPECT_LT(found.at("morf"), 0.5);
-  EXPECT_GT(found.at("lerf"), 0.85);
-  EXPECT_NEAR(found.at("abpc"), found.at("lerf") - found.at("morf"), 1e-12);
-}
-
-TEST(ImageExplanation, ComparesWithBoxes) {
-  FirstPatch model;
-  Batch batch = bright(2);
-  // The map is 1 on the first patch, 0 elsewhere; bilinearly enlarged it is above 1/2 on 4 x 4
-  // pixels, which published code fills one pixel further.
-  batch.fields.set("boxes@box", at::tensor({0.f, 0.f, 4.f, 4.f, 0.f, 0.f, 9.f, 4.f}).view({2, 4}));
-  batch.offsets.set("box", at::tensor({0, 1, 2}, at::kLong));
-  const Metrics found =
-      measured("image_explanation", "perturb: false", model, batch, pictures(/*boxes=*/true));
-  EXPECT_NEAR(found.at("iou"), (1 + 0.5) / 2, 1e-5);
-  EXPECT_NEAR(found.at("dice"), (1 + 2 * 25.0 / 75) / 2, 1e-5);
-  EXPECT_NEAR(found.at("pixel_accuracy"), (1 + (96 - 25.0) / 96) / 2, 1e-5);
-  // A box far beyond the image ends with it: it is all of it.
-  batch.fields.set("boxes@box",
-                   at::tensor({-1e30f, 0.f, 1e30f, 1e30f, 0.f, 0.f, 4.f, 4.f}).view({2, 4}));
-  EXPECT_NEAR(
-      measured("image_explanation", "perturb: false", model, batch, pictures(true)).at("iou"),
-      (25.0 / 96 + 1) / 2, 1e-5);
-  batch.fields.set("boxes@box", at::tensor({0.f, 0.f, 4.f, 4.f, 0.f, 0.f, 9.f, 4.f}).view({2, 4}));
-  // An image that is classified wrongly does not count.
-  batch.fields.set("class", at::tensor({1, 0}, at::kLong));
-  const Metrics one =
-      measured("image_explanation", "perturb: false", model, batch, pictures(/*boxes=*/true));
-  EXPECT_NEAR(one.at("iou"), 1, 1e-5);
-  EXPECT_EQ(one.at("explained"), 0.5);
-}
-
-TEST(ImageOcclusion, BlanksPatchesInItsOrder) {
-  FirstPatch model;
-  DatasetInfo info = pictures();
-  info.fields[0].shape = {1, 12, 12};
-  Batch batch = batch_of(at::ones({40, 1, 12, 12}));
-  for (std::int64_t i = 0; i < 40; ++i)
-    batch.fields.at("image")[i][0][11][11] = double(i);  // differ
-  batch.fields.set("class", at::ones({40}, at::kLong));
-  const Metrics random =
-      measured("image_occlusion", "grid: 3, shares: [0, 0.5, 1]", model, batch, info);
-  EXPECT_EQ(random.at("clean_accuracy"), 1);
-  EXPECT_EQ(random.at("at/0"), 1);
-  EXPECT_EQ(random.at("at/1"), 0);
-  EXPECT_NEAR(random.at("at/0.5"), 5 / 9.0, 0.25);  // 4 of 9 patches are blanked
-  EXPECT_NEAR(random.at("accuracy"), (1 + random.at("at/0.5")) / 3, 1e-12);
-  EXPECT_THAT(
-      message_of<ConfigError>([&] { measured("image_occlusion", "grid: 5", model, batch, info); }),
-      HasSubstr("common divisor"));
-  // By salience, on the 2 x 3 patches that the model looks at.
-  const auto at = [&](const std::string& order) {
-    DatasetInfo wide = pictures();
-    Batch all = bright(3);
-    return measured("image_occlusion", "grid: 2, shares: [0.3, 0.8], order: " + order, model, all,
-                    wide);
-  };
-  EXPECT_EQ(at("salient").at("at/0.3"), 0);
-  EXPECT_EQ(at("least_salient").at("at/0.3"), 1);
-  EXPECT_EQ(at("least_salient").at("at/0.8"), 1);
-}
-
-/// Class 1 where an image's mean is above the threshold.
-class Brightness final : public Model {
- public:
-  NamedTensors forward(const Batch& batch, ForwardPass&) override {
-    const Tensor mean = batch.fields.at("image").mean({1, 2, 3}).view({-1, 1});
-    return {{"logits", at::cat({at::zeros_like(mean), mean, at::full_like(mean, -9)}, 1)}};
-  }
-};
-
-TEST(ImageCorruptions, WeighErrorsByThoseOfAlexNet) {
-  Brightness model;
-  DatasetInfo info = pictures();
-  EXPECT_THAT(message_of<DataError>([&] { testing::make_task("image_corruptions", info, "{}"); }),
-              HasSubstr("how its images are normalised"));
-  info.fields[0].mean = {0.5};
-  info.fields[0].deviation = {0.25};
-  // Of levels a little below the middle: brightness makes them class 1, contrast keeps class 0.
-  Batch batch = batch_of(((at::full({4, 1, 8, 12}, 120 / 255.0) - 0.5) / 0.25));
-  batch.fields.set("class", at::zeros({4}, at::kLong));
-  const Metrics found =
-      measured("image_corruptions", "corruptions: [brightness, contrast], severities: [1, 5]",
-               model, batch, info);
-  EXPECT_EQ(found.at("error/brightness"), 1);
-  EXPECT_EQ(found.at("error/contrast"), 0);
-  EXPECT_NEAR(found.at("error"), 0.5, 1e-12);
-  EXPECT_NEAR(found.at("accuracy"), 0.5, 1e-12);
-  EXPECT_NEAR(found.at("error_over_alexnet"), 0.5 / 0.564592, 1e-9);
-  EXPECT_EQ(found.count("mce"), 0U) << "mCE is of fifteen corruptions at five severities";
-  const Metrics extra =
-      measured("image_corruptions", "corruptions: [gaussian_blur]", model, batch, info);
-  EXPECT_EQ(extra.count("mce"), 0U);
-  EXPECT_EQ(extra.count("error_over_alexnet"), 0U) << "AlexNet's error is not published";
-  EXPECT_EQ(extra.at("error"), 0);
-}
-
-TEST(ImageCorruptions, HaveAnMceOfTheWholeSetAlone) {
-  DatasetInfo info = pictures();
-  info.fields[0].mean = {0.5};
-  info.fields[0].deviation = {0.25};
-  const auto third = [&](const std::string& options) {
-    return testing::make_task("image_corruptions", info, "{" + options + "}")->metrics()[2].name;
-  };
-  EXPECT_EQ(third(""), "mce");
-  EXPECT_EQ(third("severities: [5, 4, 3, 2, 1]"), "mce");
-  EXPECT_EQ(third("severities: [1, 2, 3, 4]"), "error_over_alexnet");
-  EXPECT_EQ(third("corruptions: [fog, snow]"), "error_over_alexnet");
-  EXPECT_EQ(third("corruptions: [fog, spatter]"), "error/fog");
-}
-
-// Errors are all 1 of a model that is always wrong, so mCE is the mean of one over AlexNet's
-// errors: those of Hendrycks & Dietterich, table 1's caption and code, read anew.
-TEST(ImageCorruptions, HaveTheMceOfAlexNetsErrors) {
-  constexpr double kAlexNet[] = {.886428, .894468, .922640, .819880, .826268,
-                                 .785948, .798360, .866816, .826572, .819324,
-                                 .564592, .853204, .717840, .646056, .606500};
-  double expected = 0;
-  for (const double error : kAlexNet) expected += 1 / error / 15;
-  testing::TempFolder folder;
-  for (int i = 1; i <= 5; ++i) {
-    folder.write("frost" + std::to_string(i) + ".ppm", "P6\n20 20\n255\n" + std::string(1200, 'x'));
-  }
-  Brightness model;
-  DatasetInfo info = pictures();
-  info.fields[0].mean = {0.5};
-  info.fields[0].deviation = {0.25};
-  Batch batch = bright(2);
-  batch.fields.set("class", at::full({2}, 2, at::kLong));
-  const Metrics found =
-      measured("image_corruptions", "constants: imagenet, frost: '" + folder.path() + "'", model,
-               batch, info);
-  EXPECT_EQ(found.at("error"), 1);
-  EXPECT_NEAR(found.at("mce"), expected, 1e-9);
-}
-
-/// No logit is a number.
-class NoNumbers final : public Model {
- public:
-  NamedTensors forward(const Batch& batch, ForwardPass& pass) override {
-    if (pass.trace != nullptr) {
-      const at::AutoGradMode on(true);
-      const Tensor weights = at::full({batch.size, 1, 7, 7}, 1 / 7.0).set_requires_grad(true);
-      record(*pass.trace, weights, at::zeros_like(weights));
-      return {{"logits", weights.sum() * at::full({batch.size, 3}, NAN)}};
-    }
-    return {{"logits", at::full({batch.size, 3}, NAN)}};
-  }
-};
-
-// argmax takes the first of what is no number: class 0, which would be right here.
-TEST(ImageTasks, CountLogitsThatAreNoNumbersAsWrong) {
-  NoNumbers model;
-  DatasetInfo info = pictures();
-  info.fields[0].mean = {0.5};
-  info.fields[0].deviation = {0.25};
-  Batch batch = bright(3);
-  batch.fields.set("class", at::zeros({3}, at::kLong));
-  EXPECT_EQ(
-      measured("image_corruptions", "corruptions: [contrast]", model, batch, info).at("error"), 1);
-  const Metrics occluded =
-      measured("image_occlusion", "grid: 4, shares: [0.5]", model, batch, info);
-  EXPECT_EQ(occluded.at("clean_accuracy"), 0);
-  EXPECT_EQ(occluded.at("at/0.5"), 0);
-  EXPECT_EQ(measured("image_explanation", "", model, batch, info).at("explained"), 0);
 }
 
 }  // namespace

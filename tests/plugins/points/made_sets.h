@@ -111,4 +111,9 @@ inline void write_points(const TempFolder& folder) {
   }
 }
 
+/// The beginning of options whose root is a part of a folder.
+inline std::string at_root(const TempFolder& folder, const std::string& name) {
+  return "{root: " + folder / name;
+}
+
 }  // namespace attnlab::testing

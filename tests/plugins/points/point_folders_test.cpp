@@ -2,8 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-
 #include "framework/data/points/scan_files.h"
 #include "tests/plugins/points/made_sets.h"
 #include "tests/support/data_files.h"
@@ -13,17 +11,12 @@ namespace attnlab::point_folders_test {
 namespace {
 
 using ::testing::AllOf;
+using testing::at_root;
 using ::testing::ElementsAre;
-using ::testing::EndsWith;
-using testing::floats;
 using ::testing::HasSubstr;
 using testing::make_dataset;
 using testing::message_of;
 using testing::TempFolder;
-
-std::string at_root(const TempFolder& folder, const std::string& name) {
-  return "{root: " + folder / name;
-}
 
 TEST(HiddenEntries, AreNobodysData) {
   const TempFolder folder;
@@ -117,85 +110,6 @@ TEST(ListedNames, AreReadBehindAMarkByKittiAndModelnet) {
   const auto modelnet = make_dataset("modelnet", at_root(folder, "texts") + ", classes: 10}");
   EXPECT_EQ(modelnet->info().class_names[0], "desk");
   EXPECT_EQ(modelnet->example(Split::train, 1, nullptr).at("coord@point").size(0), 2);
-}
-
-TEST(ScanFiles, ShowAZeroByteOfANameAndGoOnBehindIt) {
-  const std::string path("/nowhere/a\0b.bin", 16);
-  EXPECT_THAT(message_of<DataError>([&] { rows_of_scan(path, 4); }),
-              AllOf(HasSubstr("/nowhere/a\\x00b.bin: "), EndsWith("the set is not complete")));
-}
-
-TEST(KittiBoxes, HaveATypeOfKittis) {
-  const TempFolder folder;
-  testing::write_kitti(folder, "kitti");
-  const std::string rest = " 0 0 0 0 0 1 1 1.5 1.6 4 -2 0 10 0\n";
-  const auto label = [&](const std::string& type) {
-    folder.write("kitti/training/label_2/000000.txt", "Misc" + rest + type + rest);
-    return make_dataset("kitti", at_root(folder, "kitti") + ", grid: 0.01}")
-        ->example(Split::train, 0, nullptr)
-        .at("label@point")[0]
-        .item<std::int64_t>();
-  };
-  EXPECT_EQ(label("car"), 1) << "KITTI's own evaluation compares so";
-  EXPECT_EQ(label("PEDESTRIAN"), 2);
-  EXPECT_EQ(label("Tram"), -1);
-  EXPECT_THAT(message_of<DataError>([&] { label("Cra"); }),
-              AllOf(HasSubstr("000000.txt:2: 'Cra' is no type of KITTI's (Car, Van, "),
-                    HasSubstr("or write Misc, whose points do not count")));
-}
-
-TEST(NuscenesTables, AreRefusedWhereAScenesNameSaysNoSplit) {
-  const TempFolder folder;
-  const auto refusal = [&](const std::string& scene) {
-    testing::write_nuscenes(folder, "v1.0-trainval", scene);
-    return message_of<DataError>(
-        [&] { make_dataset("nuscenes_lidarseg", at_root(folder, "nuscenes") + "}"); });
-  };
-  for (const char* scene : {"scene-03", "scene_0003", "Scene-0003", "scene-00x3", "0003", ""}) {
-    EXPECT_THAT(refusal(scene), AllOf(HasSubstr("scene.json: '" + std::string(scene) + "' is no "),
-                                      HasSubstr("correct its name")));
-  }
-  EXPECT_THAT(message_of<ConfigError>([&] {
-                make_dataset("nuscenes_lidarseg",
-                             at_root(folder, "nuscenes") + ", version: v1.0-test}");
-              }),
-              HasSubstr("v1.0-mini"));
-  testing::write_nuscenes(folder);
-  folder.write("nuscenes/v1.0-trainval/scene.json", std::string("\xff\xfe[\0]\0", 6));
-  EXPECT_THAT(message_of<DataError>(
-                  [&] { make_dataset("nuscenes_lidarseg", at_root(folder, "nuscenes") + "}"); }),
-              AllOf(HasSubstr("scene.json: is not UTF-8"), HasSubstr("iconv")));
-}
-
-TEST(PointFilesDataset, FindsColumnsAsTheyStandInTheFileAndInAnyCase) {
-  const TempFolder folder;
-  const std::string ply =
-      "ply\nformat ascii 1.0\nelement vertex 2\nproperty float x\nproperty float y\n"
-      "property float z\nproperty float scalar_Intensity\nproperty float scalar_Label\nend_header\n"
-      "0 0 0 7 1\n1 0 0 8 0\n";
-  const std::string pcd =
-      "FIELDS X Y Z SCALAR_INTENSITY SCALAR_LABEL\nWIDTH 2\nDATA ascii\n0 0 0 7 1\n1 0 0 8 0\n";
-  const std::string csv = "X,Y,Z,Scalar_intensity,scalar_label\n0,0,0,7,1\n1,0,0,8,0\n";
-  folder.write("set/train/a.ply", ply);
-  folder.write("set/train/b.pcd", pcd);
-  folder.write("set/train/c.csv", csv);
-  folder.write("set/test/a.ply", ply);
-  for (const char* names : {"label: scalar_Label, features: [scalar_Intensity]",
-                            "label: scalar_label, features: [SCALAR_intensity]"}) {
-    const auto dataset = make_dataset(
-        "point_files", at_root(folder, "set") + ", classes: [a, b], grid: 0.1, " + names + "}");
-    for (std::int64_t i = 0; i < 3; ++i) {
-      const NamedTensors cloud = dataset->example(Split::train, i, nullptr);
-      EXPECT_TRUE(cloud.at("label@point").equal(at::tensor({1, 0}, at::kLong))) << names << i;
-      EXPECT_TRUE(cloud.at("feature@voxel").select(1, 3).equal(at::tensor({7.f, 8.f}))) << names;
-    }
-  }
-  folder.write("set/train/c.csv", "x,y,z,Label,LABEL,scalar_intensity\n0,0,0,1,0,7\n");
-  EXPECT_THAT(message_of<DataError>([&] {
-                make_dataset("point_files",
-                             at_root(folder, "set") + ", label: scalar_label, classes: [a, b]}");
-              }),
-              HasSubstr("c.csv: has no column 'scalar_label', but x, y, z, Label, LABEL, "));
 }
 
 }  // namespace

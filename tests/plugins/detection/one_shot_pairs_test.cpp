@@ -10,7 +10,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"
 
-namespace attnlab::one_shot_test {
+namespace attnlab::one_shot_pairs_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -330,4 +330,4 @@ TEST(OneShotPairs, KeepTheContractOverCoco) {
 }
 
 }  // namespace
-}  // namespace attnlab::one_shot_test
+}  // namespace attnlab::one_shot_pairs_test
