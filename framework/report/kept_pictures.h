@@ -43,6 +43,7 @@ std::vector<Picture> kept_pictures(const std::vector<RunRecord>& runs, const std
   std::vector<Picture> all;
   std::set<std::pair<std::string, std::string>> drawn;
   for (const RunRecord& run : runs) {
+    if (!run.may_hold(name + ".json")) continue;
     const std::string path = fmt::format("{}/{}.json", run.folder, name);
     std::error_code error;
     if (drawn.count({run.experiment, run.attention}) > 0 || !std::filesystem::exists(path, error)) {

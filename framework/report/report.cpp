@@ -1,11 +1,9 @@
 #include "framework/report/report.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <map>
 #include <set>
 
@@ -118,22 +116,6 @@ std::string title_of(const Comparison& comparison) {
   return fmt::format("{} against {}", against, comparison.baseline);
 }
 
-/// A log that cannot be read gives no curves; the rest of the run counts.
-void note_unreadable_logs(Report& report) {
-  for (const RunRecord& run : report.collection.runs) {
-    const std::string path = run.folder + "/metrics.jsonl";
-    std::error_code error;
-    if (!std::filesystem::exists(path, error)) continue;
-    const bool readable = std::filesystem::is_regular_file(path, error) &&
-                          std::filesystem::file_size(path, error) <= kLargestLog &&
-                          ::access(path.c_str(), R_OK) == 0;
-    if (readable) continue;
-    report.comparison.notes.push_back(path +
-                                      " cannot be read, or is longer than 4 GiB: its run has no "
-                                      "curves here");
-  }
-}
-
 }  // namespace
 
 Report build_report(RunCollection collection, Comparison comparison, const Catalogue& catalogue) {
@@ -145,8 +127,12 @@ Report build_report(RunCollection collection, Comparison comparison, const Catal
   report.cells = pooled_cells(report.collection.runs, report.slices);
   report.ladders = ladders_of(report.cells);
   report.histograms = histograms_of(report.collection.runs, report.slices, report.comparison.book);
-  note_unreadable_logs(report);
   read_run_files(report);
+  for (const std::string& log : report.lost_logs) {
+    report.comparison.notes.push_back(log +
+                                      " cannot be read, or is longer than 4 GiB: its run has "
+                                      "no curves here");
+  }
   // Heads of single runs; there are too many at the points of a large grid.
   std::erase_if(report.biases,
                 [&](const BiasFigure& bias) { return !report.shows(bias.experiment); });

@@ -66,6 +66,7 @@ struct Report {
   std::vector<Histogram> histograms;
   std::vector<Ladder> ladders;
   std::vector<Curve> curves;
+  std::vector<std::string> lost_logs;  ///< logs of metrics that give no curves: they cannot be read
   std::vector<BiasFigure> biases;    ///< what attentions added to their logits, where it was traced
   std::vector<GraphPicture> graphs;  ///< that `attnlab show` kept
   std::vector<CloudPicture> clouds;  ///< the same, of clouds of points

@@ -1,6 +1,7 @@
 #include "framework/report/run_files.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -16,6 +17,7 @@
 namespace attnlab {
 namespace {
 
+namespace fs = std::filesystem;
 using nlohmann::json;
 
 bool is_part(const std::string& name) {
@@ -26,7 +28,7 @@ bool is_part(const std::string& name) {
 json environment_of(const RunRecord& run) {
   const std::string path = run.folder + "/environment.json";
   std::error_code error;
-  if (!std::filesystem::exists(path, error)) return nullptr;
+  if (!fs::exists(path, error)) return nullptr;
   return json::parse(read_text(path, kLargestRecord), nullptr, false);
 }
 
@@ -92,8 +94,9 @@ class Surroundings {
 std::string key_of(const Report& report) {
   std::string key;
   for (const RunRecord& run : report.collection.runs) {
-    if (run.print == 0) return "";
-    key += fmt::format("{}\n{} {}\n", run.folder, run.print, report.slices.base_of(run.experiment));
+    if (!run.files) return "";
+    key += fmt::format("{}\n{} {}\n", run.folder, run.files->print,
+                       report.slices.base_of(run.experiment));
   }
   for (const Slice& slice : report.slices.all) {
     key += slice.name + "\n";
@@ -136,6 +139,7 @@ void pack_surroundings(auto& way, auto& report) {
 
 void pack_files(auto& way, auto& report) {
   pack_curves(way, report.curves);
+  pack_texts(way, report.lost_logs);
   pack_biases(way, report.biases);
   pack_surroundings(way, report);
 }
@@ -153,6 +157,7 @@ bool take_kept(const std::string& content, std::uint64_t check, Report& report) 
     Loader loader(bytes);
     pack_files(loader, kept);
     report.curves = std::move(kept.curves);
+    report.lost_logs = std::move(kept.lost_logs);
     report.biases = std::move(kept.biases);
     report.environment = std::move(kept.environment);
     report.plugins = std::move(kept.plugins);
@@ -173,8 +178,24 @@ std::string kept_content(std::uint64_t check, const Report& report) {
   return all.bytes() + members.bytes();
 }
 
+/// Logs that are there and cannot be read.
+std::vector<std::string> lost_logs_of(const std::vector<RunRecord>& runs) {
+  std::vector<std::string> lost;
+  for (const RunRecord& run : runs) {
+    const std::string path = run.folder + "/metrics.jsonl";
+    std::error_code error;
+    if (!fs::exists(path, error)) continue;
+    const bool readable = fs::is_regular_file(path, error) &&
+                          fs::file_size(path, error) <= kLargestLog &&
+                          ::access(path.c_str(), R_OK) == 0;
+    if (!readable) lost.push_back(path);
+  }
+  return lost;
+}
+
 void fill(Report& report) {
   report.curves = curves_of(report.collection.runs, report.slices.all);
+  report.lost_logs = lost_logs_of(report.collection.runs);
   report.biases = biases_of(report.collection.runs);
   constexpr std::size_t kAtATime = 512, kWorthAThread = 32;  // runs
   const std::vector<RunRecord>& runs = report.collection.runs;

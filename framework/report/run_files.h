@@ -6,9 +6,9 @@
 
 namespace attnlab {
 
-/// Fills `curves`, `biases`, `environment` and `plugins` of a report that has its collection and
-/// its slices. Of many runs they are kept (kept_file.h): of runs none of whose files has changed
-/// they are not made again.
+/// Fills `curves`, `lost_logs`, `biases`, `environment` and `plugins` of a report that has its
+/// collection and its slices. Of many runs they are kept (kept_file.h): of runs none of whose files
+/// has changed they are not made again.
 void read_run_files(Report& report);
 
 }  // namespace attnlab

@@ -1,16 +1,13 @@
 #include "framework/runs/folder_state.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <string_view>
 
 #include "framework/base/files.h"
+#include "framework/runs/open_folder.h"
 
 namespace attnlab {
 namespace {
@@ -18,37 +15,6 @@ namespace {
 std::int64_t nanoseconds(const timespec& time) {
   return std::int64_t{1'000'000'000} * time.tv_sec + time.tv_nsec;
 }
-
-/// An open folder.
-class Folder {
- public:
-  Folder(int at, const char* name) {
-    const int descriptor = ::openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (descriptor < 0) return;
-    stream_ = ::fdopendir(descriptor);
-    if (stream_ == nullptr) ::close(descriptor);
-  }
-  ~Folder() {
-    if (stream_ != nullptr) ::closedir(stream_);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  bool is_open() const { return stream_ != nullptr; }
-  int descriptor() const { return ::dirfd(stream_); }
-  /// Null at the end, and where it cannot be read further: `failed` then.
-  const dirent* next() {
-    errno = 0;
-    const dirent* const entry = ::readdir(stream_);
-    failed_ = entry == nullptr && errno != 0;
-    return entry;
-  }
-  bool failed() const { return failed_; }
-
- private:
-  DIR* stream_ = nullptr;
-  bool failed_ = false;
-};
 
 /// Files come in any order, so that their prints are added up.
 void add(std::uint64_t seed, const char* name, const struct stat& file, FolderState& state) {
@@ -66,32 +32,39 @@ void add(std::uint64_t seed, const char* name, const struct stat& file, FolderSt
   state.youngest = std::max({state.youngest, facts[4], facts[5]});
 }
 
+/// One or two of 64, the same for the same name.
+std::uint64_t bits_of(std::string_view name) {
+  const std::uint64_t print = fingerprint(name) * 0x9e3779b97f4a7c15ULL;
+  return std::uint64_t{1} << (print >> 58) | std::uint64_t{1} << (print >> 52 & 63);
+}
+
 /// @param inner  whether it is the folder `evaluations`, whose own folders do not count
-bool look_through(Folder& folder, std::uint64_t seed, bool inner, FolderState& state) {
-  if (!folder.is_open()) return false;
-  while (const dirent* const entry = folder.next()) {
+bool look_through(OpenFolder& folder, std::uint64_t seed, bool inner, FolderState& state) {
+  while (const dirent64* const entry = folder.next()) {
     const std::string_view name = entry->d_name;
-    if (name == "." || name == "..") continue;
     struct stat file {};
     // Of a link that leads nowhere, the link itself.
     if (::fstatat(folder.descriptor(), entry->d_name, &file, 0) != 0 &&
         ::fstatat(folder.descriptor(), entry->d_name, &file, AT_SYMLINK_NOFOLLOW) != 0) {
       return false;
     }
+    if (!inner) state.names |= bits_of(name);
     if (S_ISDIR(file.st_mode) && (inner || name != "evaluations")) continue;
     add(seed, entry->d_name, file, state);
     if (!S_ISDIR(file.st_mode)) continue;
-    Folder evaluations(folder.descriptor(), entry->d_name);
+    OpenFolder evaluations(folder.descriptor(), entry->d_name);
     if (!look_through(evaluations, seed + 1, true, state)) return false;
   }
-  return !folder.failed();
+  return folder.error() == 0;
 }
 
 }  // namespace
 
+bool FolderState::may_hold(std::string_view name) const { return (~names & bits_of(name)) == 0; }
+
 std::optional<FolderState> state_of_folder(const std::string& folder) {
   FolderState state;
-  Folder open(AT_FDCWD, folder.c_str());
+  OpenFolder open(AT_FDCWD, folder.c_str());
   if (!look_through(open, fingerprint(""), false, state)) return std::nullopt;
   return state;
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace attnlab {
 
@@ -12,6 +13,11 @@ struct FolderState {
   std::uint64_t print = 0;
   /// When the youngest of them was written or changed, in nanoseconds since 1970.
   std::int64_t youngest = 0;
+  /// Two bits for each name in the folder itself; some names share them.
+  std::uint64_t names = 0;
+
+  /// False: nothing of that name is in the folder itself.
+  bool may_hold(std::string_view name) const;
 };
 
 /// Empty where the folder cannot be looked through.

@@ -124,6 +124,8 @@ void MetricBook::add(const std::string& experiment, const std::vector<MetricInfo
                                     [&](const MetricInfo& one) { return one.name == info.name; });
     if (known == entry.infos.end()) {
       entry.infos.push_back(info);
+    } else if (*known == info) {
+      continue;
     } else if (const auto both = agreed(*known, info)) {
       *known = *both;
     } else {

@@ -46,8 +46,12 @@ class Packer {
     bytes_.resize(size + sizeof value);
     std::memcpy(bytes_.data() + size, &value, sizeof value);
   }
-  void count(std::size_t value) { number(static_cast<std::uint32_t>(value)); }
-  void text(std::string_view value) { number(table_.number_of(value)); }
+  /// In seven bits a byte: most are small.
+  void count(std::size_t value) {
+    for (; value >= 128; value >>= 7) bytes_ += static_cast<char>(value | 128);
+    bytes_ += static_cast<char>(value);
+  }
+  void text(std::string_view value) { count(table_.number_of(value)); }
   /// A text that no other record has: it is not worth a place in the table.
   void own_text(std::string_view value) {
     count(value.size());
@@ -75,16 +79,18 @@ class Unpacker {
   }
   /// Of what takes at least a byte each.
   std::size_t count() {
-    const auto value = number<std::uint32_t>();
+    const std::size_t value = whole();
     if (value > bytes_.size()) throw DataError("damaged");
     return value;
   }
-  std::string_view text() {
-    const auto at = number<std::uint32_t>();
-    if (at >= table_.size()) throw DataError("damaged");
-    return table_[at];
+  /// Of one of so many.
+  std::size_t place(std::size_t size) {
+    const std::size_t value = whole();
+    if (value >= size) throw DataError("damaged");
+    return value;
   }
-  std::string_view own_text() { return take(number<std::uint32_t>()); }
+  std::string_view text() { return table_[place(table_.size())]; }
+  std::string_view own_text() { return take(whole()); }
   std::string_view take(std::size_t size) {
     if (size > bytes_.size()) throw DataError("damaged");
     const std::string_view out = bytes_.substr(0, size);
@@ -93,6 +99,16 @@ class Unpacker {
   }
 
  private:
+  std::size_t whole() {
+    std::size_t value = 0;
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+      const auto byte = static_cast<unsigned char>(take(1).front());
+      value |= static_cast<std::size_t>(byte & 127) << shift;
+      if (byte < 128) return value;
+    }
+    throw DataError("damaged");
+  }
+
   std::string_view bytes_;
   const std::vector<std::string_view>& table_;
 };

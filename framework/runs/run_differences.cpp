@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
+#include <string_view>
 
 #include "framework/base/text.h"
 #include "framework/config/compose.h"
@@ -76,21 +78,28 @@ std::vector<std::string> differing_keys(const std::vector<const Facts*>& facts) 
   return out;
 }
 
+/// @param values  of each run
+ConfigDifference difference_in(const std::string& key, const std::vector<const RunRecord*>& runs,
+                               const std::vector<const std::string*>& values) {
+  std::map<std::string, std::vector<const RunRecord*>> by_value;
+  for (std::size_t i = 0; i < runs.size(); ++i) by_value[*values[i]].push_back(runs[i]);
+  ConfigDifference difference{runs.front()->experiment, key, {}};
+  for (const auto& [value, who] : by_value) {
+    difference.values.emplace_back(value, runs_text(who));
+  }
+  return difference;
+}
+
 /// Appends every key whose value is not the same in all of `runs`.
 /// @param facts  of each run; runs may share them
 void compare_facts(const std::vector<const RunRecord*>& runs,
                    const std::vector<const Facts*>& facts, const std::string& prefix,
                    std::vector<ConfigDifference>& out) {
   for (const std::string& key : differing_keys(facts)) {
-    std::map<std::string, std::vector<const RunRecord*>> by_value;
-    for (std::size_t i = 0; i < runs.size(); ++i) {
-      by_value[value_in(*facts[i], key)].push_back(runs[i]);
-    }
-    ConfigDifference difference{runs.front()->experiment, prefix + key, {}};
-    for (const auto& [value, who] : by_value) {
-      difference.values.emplace_back(value, runs_text(who));
-    }
-    out.push_back(std::move(difference));
+    std::vector<const std::string*> values;
+    values.reserve(runs.size());
+    for (const Facts* one : facts) values.push_back(&value_in(*one, key));
+    out.push_back(difference_in(prefix + key, runs, values));
   }
 }
 
@@ -122,12 +131,12 @@ class ConfigFacts {
       : attention_(attention), matched_(std::move(matched)) {}
 
   const Facts& of(const RunRecord& run) {
-    Sections sections;
+    sections_.clear();
     for (const auto& section : run.config.sections()) {
-      if (concerns(section->key())) sections.push_back(section.get());
+      if (concerns(section->key())) sections_.push_back(section.get());
     }
-    const auto [found, is_new] = made_.try_emplace(sections);
-    if (is_new) found->second = facts_in(sections);
+    const auto [found, is_new] = made_.try_emplace(sections_);
+    if (is_new) found->second = facts_in(sections_);
     return found->second;
   }
   std::vector<const Facts*> of(const Group& runs) {
@@ -147,9 +156,9 @@ class ConfigFacts {
   /// Whether a section may hold such values.
   bool concerns(const std::string& key) const {
     // A trace records and changes no number of a run; what a paper prints documents it.
-    static const std::set<std::string> kChangesNothing = {"name", "seeds", "trace", "evaluate",
-                                                          "published"};
-    if (kChangesNothing.count(key) > 0) return false;
+    constexpr std::string_view kChangesNothing[] = {"name", "seeds", "trace", "evaluate",
+                                                    "published"};
+    if (std::count(std::begin(kChangesNothing), std::end(kChangesNothing), key) > 0) return false;
     return !attention_ || !matched_.empty() || is_of_attention(key);
   }
 
@@ -164,6 +173,7 @@ class ConfigFacts {
 
   bool attention_;
   std::set<std::string> matched_;
+  Sections sections_;  // of the run that was asked for last
   std::map<Sections, Facts> made_;
 };
 
@@ -185,16 +195,6 @@ std::vector<const Facts*> pointers_to(const std::vector<Facts>& facts) {
   return out;
 }
 
-/// The environment's members among `keys`.
-Facts environment_facts(const RunRecord& run, const std::vector<std::string>& keys) {
-  Facts facts;
-  for (const std::string& key : keys) {
-    const auto found = run.environment.find(key);
-    if (found != run.environment.end()) facts.insert(*found);
-  }
-  return facts;
-}
-
 /// Runs that have begun: only those have an environment.
 Group begun(Group runs) {
   std::erase_if(runs, [](const RunRecord* run) { return run->environment.empty(); });
@@ -207,14 +207,18 @@ Group made_here(Group runs) {
   return runs;
 }
 
+/// @param keys  sorted
 void compare_environments(const Group& group, const std::vector<std::string>& keys,
                           std::vector<ConfigDifference>& out) {
   const Group runs = begun(group);
-  if (runs.empty()) return;
-  std::vector<Facts> facts;
-  facts.reserve(runs.size());
-  for (const RunRecord* run : runs) facts.push_back(environment_facts(*run, keys));
-  compare_facts(runs, pointers_to(facts), "environment: ", out);
+  for (const std::string& key : keys) {
+    std::vector<const std::string*> values;
+    values.reserve(runs.size());
+    for (const RunRecord* run : runs) values.push_back(&value_in(run->environment, key));
+    const auto differs = [&](const std::string* value) { return *value != *values.front(); };
+    if (std::none_of(values.begin(), values.end(), differs)) continue;
+    out.push_back(difference_in("environment: " + key, runs, values));
+  }
 }
 
 }  // namespace
@@ -234,7 +238,7 @@ std::vector<ConfigDifference> differences_of(const std::vector<RunRecord>& runs)
       compare_facts(group, facts.of(group), "", out);
       const std::vector<std::string> plugins =
           attention ? std::vector<std::string>{"attention.plugin"}
-                    : std::vector<std::string>{"model.plugin", "task.plugin", "dataset.plugin"};
+                    : std::vector<std::string>{"dataset.plugin", "model.plugin", "task.plugin"};
       compare_environments(made_here(group), plugins, out);
     }
   }
@@ -266,14 +270,14 @@ std::vector<ConfigDifference> surroundings_of(const std::vector<RunRecord>& runs
   std::vector<ConfigDifference> out;
   for (const Group& group : groups_of(runs, Within::experiment)) {
     compare_environments(
-        group, {"machine.cpu", "device", "products", "threads", "together", "libtorch", "attnlab"},
+        group, {"attnlab", "device", "libtorch", "machine.cpu", "products", "threads", "together"},
         out);
   }
   // Runs of an earlier attnlab say nothing of kernels.
   for (Group group : groups_of(runs, Within::experiment)) {
     std::erase_if(group,
                   [](const RunRecord* run) { return run->environment.count("kernel") == 0; });
-    compare_environments(group, {"kernel", "instructions"}, out);
+    compare_environments(group, {"instructions", "kernel"}, out);
   }
   return out;
 }

@@ -27,25 +27,31 @@ std::string key_of(const std::vector<std::string>& folders) {
 
 class RecordSaver : public Saver {
  public:
-  using Saver::Saver;
+  /// @param sections  gets the texts of the configuration's sections
+  RecordSaver(Packer& packer, TextTable& sections) : Saver(packer), sections_(sections) {}
+
   void config(const RunConfig& config) {
     count(config.sections().size());
-    for (const auto& section : config.sections()) packer_.text(section->text());
+    for (const auto& one : config.sections()) packer_.count(sections_.number_of(one->text()));
   }
+
+ private:
+  TextTable& sections_;
 };
 
 class RecordLoader : public Loader {
  public:
-  RecordLoader(Unpacker& unpacker, ConfigPool& pool) : Loader(unpacker), pool_(pool) {}
+  RecordLoader(Unpacker& unpacker, const RunConfig::Sections& sections)
+      : Loader(unpacker), sections_(sections) {}
 
   void config(RunConfig& config) {
     RunConfig::Sections sections(unpacker_.count());
-    for (auto& section : sections) section = pool_.section(unpacker_.text());
+    for (auto& one : sections) one = sections_[unpacker_.place(sections_.size())];
     config = RunConfig(std::move(sections));
   }
 
  private:
-  ConfigPool& pool_;
+  const RunConfig::Sections& sections_;
 };
 
 void pack_infos(auto& way, auto& infos) {
@@ -125,11 +131,9 @@ void pack_run(auto& way, auto& run) {
   });
 }
 
-std::string packed(const IndexedRun& run, TextTable& texts) {
-  Packer packer(texts);
-  RecordSaver saver(packer);
-  pack_run(saver, run);
-  return packer.bytes();
+void append_texts(const TextTable& table, Packer& content) {
+  content.count(table.texts().size());
+  for (const std::string& text : table.texts()) content.own_text(text);
 }
 
 /// Whether all that the configuration is made of can be written as texts.
@@ -141,18 +145,20 @@ bool can_be_packed(const RunRecord& run) {
 
 }  // namespace
 
-RunIndex::RunIndex(const std::vector<std::string>& folders, std::int64_t now)
+RunIndex::RunIndex(const std::vector<std::string>& folders, std::int64_t now, ConfigPool& pool)
     : begun_(now), file_("index", key_of(folders)), text_(file_.read()) {
   if (text_.empty()) return;
   try {
-    take_entries();
+    take_entries(pool);
   } catch (const DataError&) {  // all is read anew
     entries_.clear();
   }
 }
 
-void RunIndex::take_entries() {
+void RunIndex::take_entries(ConfigPool& pool) {
   Unpacker file(text_, texts_);
+  sections_.resize(file.count());
+  for (auto& one : sections_) one = pool.section(file.own_text());
   texts_.resize(file.count());
   for (std::string_view& one : texts_) one = file.own_text();
   const std::size_t count = file.count();
@@ -164,22 +170,21 @@ void RunIndex::take_entries() {
   }
 }
 
-IndexedRun RunIndex::unpacked(const std::string& folder, const Entry& entry,
-                              ConfigPool& pool) const {
+IndexedRun RunIndex::unpacked(const std::string& folder, const Entry& entry) const {
   Unpacker bytes(entry.bytes, texts_);
-  RecordLoader loader(bytes, pool);
+  RecordLoader loader(bytes, sections_);
   IndexedRun run;
   pack_run(loader, run);
   run.record.folder = folder;
   return run;
 }
 
-std::optional<IndexedRun> RunIndex::find(const std::string& folder, const FolderState& state,
-                                         ConfigPool& pool) const {
+std::optional<IndexedRun> RunIndex::find(const std::string& folder,
+                                         const FolderState& state) const {
   const auto entry = entries_.find(folder);
   if (entry == entries_.end() || entry->second.print != state.print) return std::nullopt;
   try {
-    return unpacked(folder, entry->second, pool);
+    return unpacked(folder, entry->second);
   } catch (const DataError&) {
     return std::nullopt;
   }
@@ -193,15 +198,20 @@ void RunIndex::add(const IndexedRun& run, const FolderState& state) {
   const RunRecord& record = run.record;
   if (!is_on() || !record.status.finished() || !can_be_packed(record)) return;
   if (!is_settled(state)) return;
-  fresh_.push_back({record.folder, state.print, packed(run, new_texts_)});
+  append(run, state.print);
+}
+
+void RunIndex::append(const IndexedRun& run, std::uint64_t print) {
+  Packer packer(new_texts_);
+  RecordSaver saver(packer, new_sections_);
+  pack_run(saver, run);
+  fresh_.push_back({run.record.folder, print, packer.bytes()});
 }
 
 void RunIndex::add_kept() {
-  ConfigPool pool;
   for (const auto& [folder, entry] : entries_) {
     if (!entry.kept) continue;
-    const IndexedRun run = unpacked(std::string(folder), entry, pool);
-    fresh_.push_back({run.record.folder, entry.print, packed(run, new_texts_)});
+    append(unpacked(std::string(folder), entry), entry.print);
   }
 }
 
@@ -213,8 +223,8 @@ void RunIndex::save() {
   }
   TextTable none;
   Packer content(none);
-  content.count(new_texts_.texts().size());
-  for (const std::string& text : new_texts_.texts()) content.own_text(text);
+  append_texts(new_sections_, content);
+  append_texts(new_texts_, content);
   content.count(fresh_.size());
   for (const Fresh& one : fresh_) {
     content.own_text(one.folder);

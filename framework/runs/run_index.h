@@ -34,15 +34,15 @@ class RunIndex {
 
   /// @param folders  that are searched
   /// @param now      before any of their files is read; in nanoseconds since 1970
-  RunIndex(const std::vector<std::string>& folders, std::int64_t now);
+  /// @param pool     gets the sections of configurations that are kept
+  RunIndex(const std::vector<std::string>& folders, std::int64_t now, ConfigPool& pool);
 
   /// Whether anything is kept.
   bool is_on() const { return file_.is_on(); }
   /// Whether whatever changes a folder's files from now on changes its state.
   bool is_settled(const FolderState& state) const;
   /// A run whose folder is in that state; empty where that is not known. Several threads may ask.
-  std::optional<IndexedRun> find(const std::string& folder, const FolderState& state,
-                                 ConfigPool& pool) const;
+  std::optional<IndexedRun> find(const std::string& folder, const FolderState& state) const;
   /// Takes a run over that was found.
   void keep(const std::string& folder) { entries_.at(folder).kept = true; }
   /// Takes a run that was read, where it is finished and nothing else has its place.
@@ -63,16 +63,18 @@ class RunIndex {
     std::string bytes;
   };
 
-  void take_entries();
-  IndexedRun unpacked(const std::string& folder, const Entry& entry, ConfigPool& pool) const;
+  void take_entries(ConfigPool& pool);
+  IndexedRun unpacked(const std::string& folder, const Entry& entry) const;
+  void append(const IndexedRun& run, std::uint64_t print);
   void add_kept();
 
   std::int64_t begun_;
   KeptFile file_;
   std::string text_;  ///< of the file; what follows points into it
   std::vector<std::string_view> texts_;
+  RunConfig::Sections sections_;
   std::unordered_map<std::string_view, Entry> entries_;
-  TextTable new_texts_;
+  TextTable new_texts_, new_sections_;
   std::vector<Fresh> fresh_;
 };
 

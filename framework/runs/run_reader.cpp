@@ -27,7 +27,7 @@ void RunReader::read(const std::vector<std::string>& folders, bool closely,
 RunReader::Slot RunReader::read_one(const std::string& folder, bool closely) {
   Slot slot;
   if (index_.is_on()) slot.state = state_of_folder(folder);
-  if (slot.state) slot.run = index_.find(folder, *slot.state, pool_);
+  if (slot.state) slot.run = index_.find(folder, *slot.state);
   if (slot.run && (slot.run->details || !closely)) return slot;
   slot.is_new = true;
   slot.run.reset();
@@ -48,7 +48,7 @@ void RunReader::give(Slot slot, const std::string& folder,
   if (!slot.run) return lost({folder, slot.reason});
   if (slot.state) {
     slot.is_new ? index_.add(*slot.run, *slot.state) : index_.keep(folder);
-    if (index_.is_settled(*slot.state)) slot.run->record.print = slot.state->print;
+    if (index_.is_settled(*slot.state)) slot.run->record.files = slot.state;
   }
   take(std::move(*slot.run));
 }

@@ -18,7 +18,7 @@ class RunReader {
   /// @param now      as RunIndex has it
   explicit RunReader(const std::vector<std::string>& folders,
                      std::int64_t now = now_in_nanoseconds())
-      : index_(folders, now) {}
+      : index_(folders, now, pool_) {}
 
   /// Reads runs, several at a time.
   /// @param closely  whether their details are asked for

@@ -81,10 +81,6 @@ std::vector<PublishedNumbers> read_published(const json& record) {
   throw DataError(fmt::format("{}: damaged: {}; run the suite again to rewrite it", path, what));
 }
 
-bool is_below(const std::string& path, const std::string& folder) {
-  return path.rfind(folder + "/", 0) == 0;
-}
-
 /// Suites' folders with the runs that each names: a suite may have thousands.
 using NamedRuns = std::map<std::string, std::set<std::string>>;
 
@@ -102,11 +98,12 @@ NamedRuns named_runs(const std::vector<SuiteRecord>& suites) {
 /// @param asked  real paths of the folders that are searched
 const std::string* stale_suite(const std::string& run, const NamedRuns& named,
                                const std::set<std::string>& asked) {
+  if (named.empty()) return nullptr;
   bool nearest = true;
-  // Of folders around one run the longer ones are sorted later.
-  for (auto suite = named.rbegin(); suite != named.rend(); ++suite) {
-    if (!is_below(run, suite->first)) continue;
-    const bool is_asked = asked.count(suite->first) > 0;
+  for (std::string around = folder_above(run); !around.empty(); around = folder_above(around)) {
+    const auto suite = named.find(around);
+    if (suite == named.end()) continue;
+    const bool is_asked = asked.count(around) > 0;
     if ((nearest || is_asked) && suite->second.count(relative_run(run)) == 0) return &suite->first;
     if (is_asked) return nullptr;
     nearest = false;
@@ -232,6 +229,7 @@ FoundFolders search_all(const std::vector<std::string>& folders) {
     add(found.suites, all.suites);
     add(found.unreadable, all.unreadable);
   }
+  if (folders.size() == 1) return all;  // each stands there once
   all.runs = each_once(std::move(all.runs));
   all.suites = each_once(std::move(all.suites));
   return all;
@@ -257,29 +255,42 @@ void leave_out(const Unreadable& one, RunCollection& out) {
   out.unreadable.push_back(one);
 }
 
+constexpr std::size_t kFirstLabels = 4;
+
+/// @param count  of the runs that these are the first labels of
+std::string sentence_of(const std::vector<std::string>& labels, std::size_t count) {
+  const std::size_t more = count - labels.size();
+  return join(labels, ", ") + (more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
 /// What the runs themselves say, each sentence once.
 void add_run_notes(RunCollection& out) {
-  std::map<std::string, std::vector<std::string>> by_text;
+  std::map<std::string, FirstLabels> by_text;
   for (const RunRecord& run : out.runs) {
-    for (const std::string& note : run.notes) by_text[note].push_back(run.label());
+    for (const std::string& note : run.notes) by_text[note].add(run);
     const std::vector<std::string> names = run.not_finite();
     if (names.empty()) continue;
-    by_text["done, with values that are not finite and count nowhere: " + join(names, ", ")]
-        .push_back(run.label());
+    by_text["done, with values that are not finite and count nowhere: " + join(names, ", ")].add(
+        run);
   }
   for (const auto& [text, labels] : by_text) {
-    out.notes.push_back(fmt::format("{}: {}", first_of(labels), text));
+    out.notes.push_back(fmt::format("{}: {}", labels.text(), text));
   }
 }
 
 }  // namespace
 
 std::string first_of(std::vector<std::string> labels) {
-  constexpr std::size_t kMost = 4;
   const std::size_t count = labels.size();
-  if (count > kMost) labels.resize(kMost);
-  return join(labels, ", ") + (count > kMost ? fmt::format(" and {} more", count - kMost) : "");
+  if (count > kFirstLabels) labels.resize(kFirstLabels);
+  return sentence_of(labels, count);
 }
+
+void FirstLabels::add(const RunRecord& run) {
+  if (++count_ <= kFirstLabels) first_.push_back(run.label());
+}
+
+std::string FirstLabels::text() const { return sentence_of(first_, count_); }
 
 std::string RunRecord::label() const {
   return fmt::format("{}/{}/{}", experiment, attention, seed);
@@ -367,17 +378,17 @@ RunCollection find_runs(const std::vector<std::string>& folders) {
 void Revisions::add(const RunRecord& run) {
   if (run.environment.empty()) return;  // it has not begun
   const auto found = run.environment.find("framework.revision");
-  labels_[found == run.environment.end() ? "not recorded" : found->second].push_back(run.label());
+  runs_[found == run.environment.end() ? "not recorded" : found->second].add(run);
 }
 
 std::optional<std::string> Revisions::note() const {
-  if (labels_.size() < 2) return std::nullopt;
+  if (runs_.size() < 2) return std::nullopt;
   std::vector<std::string> parts;
-  parts.reserve(labels_.size());
-  for (const auto& [revision, labels] : labels_) {
-    parts.push_back(fmt::format("{} in {}", revision, first_of(labels)));
+  parts.reserve(runs_.size());
+  for (const auto& [revision, labels] : runs_) {
+    parts.push_back(fmt::format("{} in {}", revision, labels.text()));
   }
-  return fmt::format("runs of {} framework revisions are compared: {}", labels_.size(),
+  return fmt::format("runs of {} framework revisions are compared: {}", runs_.size(),
                      join(parts, "; "));
 }
 

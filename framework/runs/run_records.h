@@ -6,10 +6,12 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/config/node.h"
 #include "framework/runs/absence.h"
+#include "framework/runs/folder_state.h"
 #include "framework/runs/page_spec.h"
 #include "framework/runs/published.h"
 #include "framework/runs/run_config.h"
@@ -28,8 +30,11 @@ struct RunRecord : RunResult {
   /// Options that a suite's `match:` adjusted, with what it held: "model.dim" and "match of
   /// parameters with standard".
   std::map<std::string, std::string> matched;
-  /// Changes whenever a file of the folder does (folder_state.h); 0: not known.
-  std::uint64_t print = 0;
+  /// Of its folder; empty where a file could change without it.
+  std::optional<FolderState> files;
+
+  /// False: nothing of that name is in its folder.
+  bool may_hold(std::string_view name) const { return !files || files->may_hold(name); }
 
   /// "vit/quest/0".
   std::string label() const;
@@ -76,6 +81,16 @@ RunCollection find_runs(const std::vector<std::string>& folders);
 
 /// "a, b, c, d and 5 more": labels of runs, in a sentence.
 std::string first_of(std::vector<std::string> labels);
+/// The same, of runs one after another.
+class FirstLabels {
+ public:
+  void add(const RunRecord& run);
+  std::string text() const;
+
+ private:
+  std::vector<std::string> first_;
+  std::size_t count_ = 0;
+};
 
 /// Which framework revisions runs are of.
 class Revisions {
@@ -85,7 +100,7 @@ class Revisions {
   std::optional<std::string> note() const;
 
  private:
-  std::map<std::string, std::vector<std::string>> labels_;  // of runs, by revision
+  std::map<std::string, FirstLabels> runs_;  // by revision
 };
 std::optional<std::string> revisions_note(const std::vector<RunRecord>& runs);
 

@@ -31,6 +31,9 @@ struct FoundFolders {
 ///         below it can be read.
 FoundFolders search_folders(const std::string& folder);
 
+/// The folder that a path lies in; empty of what lies in the root.
+std::string folder_above(const std::string& path);
+
 /// The record of the suite or sweep that is filed in a folder: suite.json, or table.json of an
 /// earlier attnlab. Empty without one.
 std::string suite_record_file(const std::string& folder);

@@ -182,15 +182,13 @@ CellReport unreadable_report(const Unreadable& one) {
 /// What a suite says of the runs in its folder.
 class SuiteRuns {
  public:
-  explicit SuiteRuns(const SuiteRecord& suite)
-      : folder_(suite.folder), own_(suite.runs.begin(), suite.runs.end()) {
+  explicit SuiteRuns(const SuiteRecord& suite) : own_(suite.runs.begin(), suite.runs.end()) {
     for (const AbsentCell& cell : suite.absent) {
       if (cell.gap.kind != Absence::stale) continue;
       stale_.emplace(RunFolder(cell.folder).place(), cell.gap.reason);  // the first counts
     }
   }
 
-  const std::string& folder() const { return folder_; }
   /// The run that it has given up for a newer one, or says to be stale.
   void apply(CellReport& report) const {
     const std::string place = RunFolder(report.folder).place();
@@ -203,18 +201,20 @@ class SuiteRuns {
   }
 
  private:
-  std::string folder_;
   std::set<std::string> own_;
   std::map<std::string, std::string> stale_;  // reasons, by the run's place
 };
 
-const SuiteRuns* suite_around(const std::string& run, const std::vector<SuiteRuns>& suites) {
-  const SuiteRuns* nearest = nullptr;
-  for (const SuiteRuns& suite : suites) {
-    if (run.rfind(suite.folder() + "/", 0) != 0) continue;
-    if (nearest == nullptr || suite.folder().size() > nearest->folder().size()) nearest = &suite;
+using Suites = std::map<std::string, SuiteRuns>;  // by folder
+
+/// The nearest one; null where none is.
+const SuiteRuns* suite_around(const std::string& run, const Suites& suites) {
+  if (suites.empty()) return nullptr;
+  for (std::string around = folder_above(run); !around.empty(); around = folder_above(around)) {
+    const auto suite = suites.find(around);
+    if (suite != suites.end()) return &suite->second;
   }
-  return nearest;
+  return nullptr;
 }
 
 void add_absent(const SuiteRecord& suite, std::vector<CellReport>& cells) {
@@ -238,7 +238,7 @@ struct LoneRun {
   std::string configuration;  ///< the hash of it
   RunStart start;
 };
-using LoneRuns = std::map<std::string, LoneRun>;  // by folder
+using LoneRuns = std::map<std::size_t, LoneRun>;  // by the place of their cells
 
 /// Without a suite: of runs with one configuration and seed, the one begun last counts.
 void supersede_older(std::vector<CellReport>& cells, const LoneRuns& lone) {
@@ -247,10 +247,9 @@ void supersede_older(std::vector<CellReport>& cells, const LoneRuns& lone) {
     RunStart start;
   };
   std::map<std::tuple<std::string, std::string, std::int64_t, std::string>, Last> last;
-  for (CellReport& cell : cells) {
-    const auto run = lone.find(cell.folder);
-    if (run == lone.end()) continue;
-    const auto& [configuration, start] = run->second;
+  for (const auto& [place, run] : lone) {
+    CellReport& cell = cells[place];
+    const auto& [configuration, start] = run;
     Last& known = last[{cell.experiment, cell.attention, cell.seed, configuration}];
     CellReport* older = known.cell;
     if (known.cell == nullptr || known.start < start) {
@@ -284,25 +283,25 @@ void take_notes(const RunRecord& done, Seen& seen) {
 
 /// @param said  what the launcher says of it
 void add_run(const IndexedRun& run, const std::string& said, PluginFiles& files,
-             const std::vector<SuiteRuns>& suites, Seen& seen) {
+             const Suites& suites, Seen& seen) {
   CellReport cell = report_of(run, files, said);
   const SuiteRuns* suite = suite_around(cell.folder, suites);
   const auto& identity = run.details->identity;
-  if (suite == nullptr && identity) {
-    seen.lone[cell.folder] = {identity->configuration, run.details->start};
-  }
   if (suite != nullptr && cell.state != CellState::running) suite->apply(cell);
   for (const std::string& file : run.record.damaged) {
     seen.damaged.push_back("an evaluation cannot be read: " + file);
   }
   if (cell.state == CellState::done) take_notes(run.record, seen);
+  if (suite == nullptr && identity) {
+    seen.lone[seen.cells.size()] = {identity->configuration, run.details->start};
+  }
   seen.cells.push_back(std::move(cell));
 }
 
 /// @param launcher  what it says of run folders
 Seen look_at(const std::vector<std::string>& runs, RunReader& reader, const Catalogue& catalogue,
-             const std::map<std::string, std::string>& launcher,
-             const std::vector<SuiteRuns>& suites, std::vector<Unreadable>& unreadable) {
+             const std::map<std::string, std::string>& launcher, const Suites& suites,
+             std::vector<Unreadable>& unreadable) {
   std::error_code error;
   std::map<std::string, std::string> said;
   for (const auto& [path, text] : launcher) said[fs::weakly_canonical(path, error).string()] = text;
@@ -333,8 +332,9 @@ StatusReport status_of(const std::string& folder, const Catalogue& catalogue,
   const std::vector<SuiteRecord> suites = read_suites(found.suites, report.notes);
   std::vector<Unreadable> unreadable = found.unreadable;
   RunReader reader({folder});
-  Seen seen = look_at(found.runs, reader, catalogue, launcher,
-                      std::vector<SuiteRuns>(suites.begin(), suites.end()), unreadable);
+  Suites around;
+  for (const SuiteRecord& suite : suites) around.emplace(suite.folder, suite);
+  Seen seen = look_at(found.runs, reader, catalogue, launcher, around, unreadable);
   reader.keep();
   report.cells = std::move(seen.cells);
   if (report.cells.empty()) {

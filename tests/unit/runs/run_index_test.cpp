@@ -7,6 +7,7 @@
 
 #include "framework/base/json.h"
 #include "framework/comparison/comparison.h"
+#include "framework/report/run_files.h"
 #include "framework/runs/evaluations.h"
 #include "framework/runs/run_reader.h"
 #include "tests/support/cache_folder.h"
@@ -192,6 +193,44 @@ TEST_F(RunIndexTest, SeesWhatIsWrittenInPlaceWithItsOldSizeAndTime) {
   ASSERT_EQ(::futimens(open, times), 0);
   ::close(open);
   EXPECT_THAT(read().texts.at(3), HasSubstr("does not fit its check"));
+}
+
+TEST_F(RunIndexTest, TellsWhichFilesAFolderDoesNotHold) {
+  const std::string folder = search_folders(temp_ / "runs").runs.front();
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    EXPECT_TRUE(state_of_folder(folder)->may_hold(entry.path().filename().string()));
+  }
+  const std::string others[] = {"graphs.json", "clouds.json", "boxes.json", "images.json"};
+  for (const std::string& name : others) {
+    EXPECT_FALSE(state_of_folder(folder)->may_hold(name)) << name;
+  }
+  for (const std::string& name : others) {
+    write_file(folder + "/" + name, "{}");
+    EXPECT_TRUE(state_of_folder(folder)->may_hold(name)) << name;
+  }
+}
+
+TEST_F(RunIndexTest, KeepsWhatAReportTakesFromTheFiles) {
+  const std::vector<std::string> runs = search_folders(temp_ / "runs").runs;
+  const std::string lost = runs.front() + "/metrics.jsonl";
+  fs::remove(lost);
+  fs::create_directory(lost);
+  Report report;
+  RunReader(folders(), later())
+      .read(
+          runs, /*closely=*/false,
+          [&](IndexedRun&& run) { report.collection.runs.push_back(std::move(run.record)); },
+          [](const Unreadable&) {});
+  report.slices = slices_of(report.collection);
+  Report first = report, second = report;
+  read_run_files(first);
+  fs::remove(lost);  // read again, it would not be missed
+  read_run_files(second);
+  EXPECT_THAT(first.lost_logs, ElementsAre(lost));
+  EXPECT_EQ(second.lost_logs, first.lost_logs);
+  ASSERT_FALSE(first.environment.empty());
+  ASSERT_EQ(second.environment.size(), first.environment.size());
+  EXPECT_EQ(second.environment.front().values, first.environment.front().values);
 }
 
 TEST_F(RunIndexTest, SeesRunsThatComeAndGo) {
