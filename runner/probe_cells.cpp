@@ -42,12 +42,15 @@ void write_experiment(const Experiment& experiment, const std::string& file) {
   write_file(file, to_yaml(config));
 }
 
-/// How each is trained, as JSON.
-void write_sections(const std::vector<const Experiment*>& experiments, const std::string& file) {
+/// In what the training of experiments of one cost (cost_key) differs, as JSON.
+void write_differences(const std::vector<const Experiment*>& experiments, const std::string& file) {
   std::vector<std::string> sections;
   sections.reserve(experiments.size());
   for (const Experiment* one : experiments) {
-    sections.push_back(canonical_text(one->resolved.at("train")));
+    const Node& train = one->resolved.at("train");
+    sections.push_back(fmt::format(R"({{"optimizer":{},"schedule":{}}})",
+                                   canonical_text(train.at("optimizer")),
+                                   canonical_text(train.at("schedule"))));
   }
   write_file(file, fmt::format("[{}]", join(sections, ",\n")));
 }
@@ -80,7 +83,7 @@ CellCosts probe_experiment(const Experiment& experiment, std::int64_t steps, For
   Words words = {"probe", file, "--steps", std::to_string(steps)};
   if (!also.empty()) {
     words.insert(words.end(), {"--also", scratch.file("also.json")});
-    write_sections(also, words.back());
+    write_differences(also, words.back());
   }
   std::string answer;
   const ProcessResult result = run_self(words, log,

@@ -8,7 +8,8 @@ namespace attnlab {
 
 /// @param steps   training steps to measure; 0: only build it
 /// @param server  starts the engine
-/// @param also   experiments that differ in `train` alone, for CellCosts::problems
+/// @param also    experiments that differ in train.optimizer and train.schedule alone, for
+///                CellCosts::problems
 /// Writes nothing but a file in the system's folder for temporary files, which goes again.
 /// @throws DataMissingError when the data are not on this machine; ConfigError when the experiment
 ///         cannot be built, in the engine's words.

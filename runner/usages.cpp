@@ -188,7 +188,7 @@ Usage probe_usage() {
   usage.options.add_options()("steps", po::value<std::string>()->value_name("N"),
                               "steps to measure, after one of warm-up; default: 3; 0: only build")(
       "also", po::value<std::string>()->value_name("FILE"),
-      "a JSON list of other sections `train`: is the run right with these, too?");
+      "a JSON list of maps, other values in `train`: is the run right with these, too?");
   usage.fewest_words = usage.most_words = 1;
   usage.takes_overrides = true;
   return usage;

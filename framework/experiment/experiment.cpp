@@ -11,6 +11,7 @@
 #include "framework/base/text.h"
 #include "framework/config/compose.h"
 #include "framework/config/problems.h"
+#include "framework/experiment/canonical.h"
 #include "framework/experiment/evaluations.h"
 #include "framework/experiment/fields.h"
 #include "framework/experiment/identity.h"
@@ -133,28 +134,31 @@ Problems all_problems(const Composition& composition, const Catalogue& catalogue
   return all;
 }
 
-void erase_default(Node& map, const char* key, std::string_view value) {
-  const Node* found = map.find(key);
-  if (found != nullptr && found->text() == value) map.erase(key);
+/// Younger than many runs: where they are the default, hashes are what they were without them.
+bool is_young_default(const KeyPath& path, const Node& value) {
+  if (path.front() != "train") return false;
+  if (path.size() == 2) return path[1] == "precision" && value.text() == "float32";
+  return path.size() == 3 && path[1] == "schedule" && path[2] == "warmup_prefix" &&
+         value.text() == "true";
 }
 
 /// What training depends on.
-Node trained(const Experiment& experiment) {
-  Node rest = experiment.resolved;
-  rest.erase("name");
-  rest.erase("seeds");
-  rest.erase("published");
-  if (Node* train = rest.find("train")) {
-    // Younger than many runs: where they are the default, hashes are what they were without them.
-    erase_default(*train, "precision", "float32");
-    if (Node* schedule = train->find("schedule")) erase_default(*schedule, "warmup_prefix", "true");
-  }
+std::string trained_text(const Experiment& experiment, bool with_attention) {
+  const auto changes_nothing = [&](const KeyPath& path, const Node& value) {
+    if (path.size() > 1) return is_young_default(path, value);
+    const std::string_view key = path.front();
+    return key == "name" || key == "seeds" || key == "published" || key == "evaluate" ||
+           (key == "attention" && !with_attention);
+  };
+  std::string text = canonical_text(experiment.resolved, changes_nothing);
   if (const Node* evaluate = experiment.resolved.find("evaluate")) {
     const std::string judge = entry_of_metric(*evaluate, experiment.train.early_stop.metric);
-    rest.erase("evaluate");
-    if (!judge.empty()) rest.set("judge", evaluate->at(judge));
+    if (!judge.empty()) {
+      text.back() = ',';
+      text += "\"judge\":" + canonical_text(evaluate->at(judge)) + "}";
+    }
   }
-  return rest;
+  return text;
 }
 
 /// Keys and arguments may have line ends, and the file is read line by line.
@@ -183,12 +187,10 @@ void write_origins(const Node& node, const std::string& path, std::string& out) 
 
 }  // namespace
 
-std::string Experiment::hash() const { return hex(fingerprint(canonical_text(trained(*this)))); }
+std::string Experiment::hash() const { return hex(fingerprint(trained_text(*this, true))); }
 
 std::string Experiment::hash_without_attention() const {
-  Node rest = trained(*this);
-  rest.erase("attention");
-  return hex(fingerprint(canonical_text(rest)));
+  return hex(fingerprint(trained_text(*this, false)));
 }
 
 std::string protocol_note(const Experiment& experiment) {

@@ -12,6 +12,7 @@
 #include "framework/base/parsed_json.h"
 #include "framework/base/revision.h"
 #include "framework/base/text.h"
+#include "framework/experiment/canonical.h"
 
 namespace attnlab {
 namespace {
@@ -38,7 +39,11 @@ std::string canonical_scalar(const Node& node) {
   return json_quote(node.text());
 }
 
-void append_canonical(const Node& node, std::string& text) {
+using Without = std::function<bool(const KeyPath&, const Node&)>;
+
+/// @param path     to the node
+/// @param without  null: all entries are taken
+void append_canonical(const Node& node, KeyPath& path, const Without* without, std::string& text) {
   if (node.is_null() || node.is_scalar()) {
     text += node.is_null() ? "null" : canonical_scalar(node);
     return;
@@ -50,13 +55,17 @@ void append_canonical(const Node& node, std::string& text) {
   };
   for (const Node& item : node.items()) {
     part();
-    append_canonical(item, text);
+    append_canonical(item, path, nullptr, text);
   }
   for (const auto& [key, value] : node.entries()) {
-    part();
-    text += json_quote(key);
-    text += ':';
-    append_canonical(value, text);
+    path.emplace_back(key);
+    if (without == nullptr || !(*without)(path, value)) {
+      part();
+      text += json_quote(key);
+      text += ':';
+      append_canonical(value, path, without, text);
+    }
+    path.pop_back();
   }
   text += node.is_list() ? ']' : '}';
 }
@@ -65,7 +74,15 @@ void append_canonical(const Node& node, std::string& text) {
 
 std::string canonical_text(const Node& node) {
   std::string text;
-  append_canonical(node, text);
+  KeyPath path;
+  append_canonical(node, path, nullptr, text);
+  return text;
+}
+
+std::string canonical_text(const Node& node, const Without& without) {
+  std::string text;
+  KeyPath path;
+  append_canonical(node, path, &without, text);
   return text;
 }
 

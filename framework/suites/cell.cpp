@@ -113,11 +113,11 @@ Rerun parse_rerun(const std::vector<std::string>& words) {
   return rerun;
 }
 
-Cell make_cell(const Experiment& experiment, std::int64_t seed, const std::string& root,
+Cell make_cell(Experiment experiment, std::int64_t seed, const std::string& root,
                const std::string& data) {
-  const Identity identity = identity_of(experiment, data);
+  Identity identity = identity_of(experiment, data);
   const RunFolder folder = RunFolder::of(root, experiment, seed, identity);
-  return {experiment, seed, folder, identity, CellAction::run, "", false};
+  return {std::move(experiment), seed, folder, std::move(identity), CellAction::run, "", false};
 }
 
 void identify(std::vector<Cell>& cells, const std::string& root, const DataOf& data_of) {

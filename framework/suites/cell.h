@@ -45,7 +45,7 @@ using DataOf = std::function<std::string(const Experiment&)>;
 
 /// A cell filed below `root` ("runs/quickstart").
 /// @param data  the data's fingerprint, or empty where it is not known
-Cell make_cell(const Experiment& experiment, std::int64_t seed, const std::string& root,
+Cell make_cell(Experiment experiment, std::int64_t seed, const std::string& root,
                const std::string& data = "");
 
 /// Files every cell by its whole identity. Plugin files are read, data are asked for once for each

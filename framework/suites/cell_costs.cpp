@@ -10,6 +10,7 @@
 #include "framework/base/parsed_json.h"
 #include "framework/base/text.h"
 #include "framework/comparison/table.h"
+#include "framework/experiment/canonical.h"
 #include "framework/experiment/evaluations.h"
 
 namespace attnlab {
@@ -155,14 +156,6 @@ std::string problems_text(const SuiteCosts& costs) {
   return text;
 }
 
-/// Removes what only chooses random numbers.
-void without_seeds(Node& node) {
-  std::erase_if(node.entries(), [](const auto& entry) {
-    return entry.first == "seed" || entry.first.ends_with("_seed");
-  });
-  for (auto& [key, value] : node.entries()) without_seeds(value);
-}
-
 /// Most seeds of an experiment, and tests in all.
 std::pair<std::int64_t, std::int64_t> pairs_and_tests(const Suite& suite) {
   std::map<std::string, std::set<std::int64_t>> seeds;
@@ -176,11 +169,16 @@ std::pair<std::int64_t, std::int64_t> pairs_and_tests(const Suite& suite) {
 }  // namespace
 
 std::string cost_key(const Experiment& experiment) {
-  Node rest = experiment.resolved;
-  for (const char* key : {"name", "seeds", "trace", "evaluate", "published"}) rest.erase(key);
-  for (const char* key : {"optimizer", "schedule"}) rest.find("train")->erase(key);
-  without_seeds(rest);
-  return experiment.train.optimizer.use + canonical_text(rest);
+  const auto costs_nothing = [](const KeyPath& path, const Node&) {
+    const std::string_view key = path.back();
+    if (key == "seed" || key.ends_with("_seed")) return true;  // it only chooses random numbers
+    if (path.size() == 1) {
+      return key == "name" || key == "seeds" || key == "trace" || key == "evaluate" ||
+             key == "published";
+    }
+    return path.size() == 2 && path.front() == "train" && (key == "optimizer" || key == "schedule");
+  };
+  return experiment.train.optimizer.use + canonical_text(experiment.resolved, costs_nothing);
 }
 
 CellCosts parse_probe(const std::string& line) {

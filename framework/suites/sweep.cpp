@@ -51,17 +51,19 @@ void add_point(Suite& suite, const Node& composed, const std::string& name,
     add_once(suite.attentions, attention);
   };
   try {
-    const Experiment experiment = resolve_experiment(composed, catalogue, name);
-    const std::string& attention = experiment.attention.label;
+    Experiment experiment = resolve_experiment(composed, catalogue, name);
+    const std::string attention = experiment.attention.label;
     if (!points.cells.emplace(name, attention).second) {
       throw ConfigError(fmt::format(
           "the sweep has two attentions '{0}'; tell them apart: '{{use: {0}, ..., as: LABEL}}'",
           attention));
     }
     note(attention);
-    for (const std::int64_t seed : experiment.seeds) {
-      suite.cells.push_back(make_cell(experiment, seed, suite.folder));
+    const std::vector<std::int64_t> seeds = experiment.seeds;
+    for (std::size_t i = 0; i + 1 < seeds.size(); ++i) {
+      suite.cells.push_back(make_cell(experiment, seeds[i], suite.folder));
     }
+    suite.cells.push_back(make_cell(std::move(experiment), seeds.back(), suite.folder));
   } catch (const IncompatibleError& error) {
     const std::string label = label_in(composed), text = error.what();
     note(label);

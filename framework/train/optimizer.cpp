@@ -170,9 +170,9 @@ void Optimizer::load_state(const NamedTensors& state) {
   steps_ = state.at("step").item<std::int64_t>();
 }
 
-Optimizer make_optimizer(std::vector<OptimizedParameter> parameters,
-                         const OptimizerOptions& options) {
-  apply_groups(parameters, options);
+namespace {
+
+OptimizerSettings settings_of(const OptimizerOptions& options) {
   OptimizerSettings settings;
   settings.learning_rate = options.lr;
   settings.beta1 = options.beta1;
@@ -183,7 +183,20 @@ Optimizer make_optimizer(std::vector<OptimizedParameter> parameters,
   settings.momentum = options.momentum;
   settings.nesterov = options.nesterov;
   if (settings.rule == UpdateRule::lamb) settings.max_gradient_norm = options.max_grad_norm;
-  return {std::move(parameters), settings};
+  return settings;
+}
+
+}  // namespace
+
+Optimizer make_optimizer(std::vector<OptimizedParameter> parameters,
+                         const OptimizerOptions& options) {
+  apply_groups(parameters, options);
+  return {std::move(parameters), settings_of(options)};
+}
+
+void check_optimizer(std::vector<OptimizedParameter> parameters, const OptimizerOptions& options) {
+  apply_groups(parameters, options);
+  check(settings_of(options));
 }
 
 std::vector<OptimizedParameter> trained_parameters(const Trainable& module,

@@ -108,6 +108,8 @@ Optimizer make_optimizer(std::vector<OptimizedParameter> parameters,
                          const OptimizerOptions& options);
 /// The same, over all parameters of a model that take gradients.
 Optimizer make_optimizer(const Trainable& model, const OptimizerOptions& options);
+/// Makes none: what is wrong with the options is thrown, and no memory is taken.
+void check_optimizer(std::vector<OptimizedParameter> parameters, const OptimizerOptions& options);
 
 /// The factor that brings gradients of norm `norm` down to `max_norm`: min(1, max_norm / (norm +
 /// 1e-6)), as torch's clip_grad_norm_. 1 when max_norm is 0 (no clipping).

@@ -125,12 +125,16 @@ StepResult backward(BuiltRun& run, const Batch& batch, const StepSurroundings& a
   return result;
 }
 
-Optimizer make_optimizer(const BuiltRun& run) {
+std::vector<OptimizedParameter> trained_parameters(const BuiltRun& run) {
   std::vector<OptimizedParameter> parameters = trained_parameters(*run.model);
   for (OptimizedParameter& own : trained_parameters(*run.task, "task.")) {
     parameters.push_back(std::move(own));
   }
-  return make_optimizer(std::move(parameters), run.experiment.train.optimizer);
+  return parameters;
+}
+
+Optimizer make_optimizer(const BuiltRun& run) {
+  return make_optimizer(trained_parameters(run), run.experiment.train.optimizer);
 }
 
 }  // namespace attnlab

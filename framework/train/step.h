@@ -36,6 +36,8 @@ NamedTensors carried_rows(const NamedTensors& carried, std::int64_t begin, std::
 ///         carries with a gradient or with other rows than the batch.
 StepResult backward(BuiltRun& run, const Batch& batch, const StepSurroundings& around = {});
 
+/// The parameters of a run's model, and the task's as "task.NAME".
+std::vector<OptimizedParameter> trained_parameters(const BuiltRun& run);
 /// The optimiser of a run: over the model's parameters and the task's, these as "task.NAME".
 Optimizer make_optimizer(const BuiltRun& run);
 

@@ -43,11 +43,10 @@ std::string with_place(const std::string& problem, const Node& resolved) {
   }
 }
 
-TrainingParts made_parts(const BuiltRun& run) {
-  const TrainOptions& train = run.experiment.train;
+/// What `make` makes; what is wrong with a key is said with its place.
+auto with_places(const BuiltRun& run, const auto& make) {
   try {
-    return {make_optimizer(run), make_schedule(train, run.steps_per_epoch, run.total_steps()),
-            EpochSelection(train, metrics_to_judge_by(run)), average_of(run)};
+    return make();
   } catch (const ConfigError& error) {
     std::vector<std::string> problems;
     std::istringstream lines(error.what());
@@ -58,10 +57,29 @@ TrainingParts made_parts(const BuiltRun& run) {
   }
 }
 
+Schedule schedule_of(const BuiltRun& run) {
+  return make_schedule(run.experiment.train, run.steps_per_epoch, run.total_steps());
+}
+
+EpochSelection selection_of(const BuiltRun& run) {
+  return {run.experiment.train, metrics_to_judge_by(run)};
+}
+
 }  // namespace
 
 void prepare_training(BuiltRun& run) {
-  run.parts = std::make_shared<TrainingParts>(made_parts(run));
+  run.parts = with_places(run, [&] {
+    return std::make_shared<TrainingParts>(
+        TrainingParts{make_optimizer(run), schedule_of(run), selection_of(run), average_of(run)});
+  });
+}
+
+void check_training(const BuiltRun& run, const std::vector<OptimizedParameter>& parameters) {
+  with_places(run, [&] {
+    check_optimizer(parameters, run.experiment.train.optimizer);
+    schedule_of(run);
+    selection_of(run);
+  });
 }
 
 TrainingParts take_training_parts(BuiltRun& run) {

@@ -23,6 +23,10 @@ struct TrainingParts {
 /// ShapeError.
 void prepare_training(BuiltRun& run);
 
+/// What `prepare_training` throws, without the memory that an optimiser takes.
+/// @param parameters  the run's (step.h)
+void check_training(const BuiltRun& run, const std::vector<OptimizedParameter>& parameters);
+
 /// Hands them over; makes them where `prepare_training` has not.
 TrainingParts take_training_parts(BuiltRun& run);
 

@@ -9,6 +9,7 @@
 #include "framework/base/parsed_json.h"
 #include "framework/experiment/compositions.h"
 #include "framework/train/costs.h"
+#include "framework/train/step.h"
 #include "framework/train/task_check.h"
 #include "framework/train/training_parts.h"
 #include "runner/engine/engine.h"
@@ -53,28 +54,33 @@ Node node_of(const nlohmann::json& value) {
   return node;
 }
 
-/// What is wrong with the training of a run, and with it by other sections `train`; empty: nothing.
-/// The first that is sound becomes the run's.
+/// What is wrong with the training of a run, and with it where other values stand in `train`;
+/// empty: nothing. The first that is sound becomes the run's.
+/// @param others  maps of what stands in `train` then, each of the same keys
 /// @throws ConfigError where none is: what is wrong with the first.
-std::vector<std::string> training_problems(const nlohmann::json& sections, BuiltRun& run) {
+std::vector<std::string> training_problems(const nlohmann::json& others, BuiltRun& run) {
   std::vector<std::string> problems;
   std::optional<Node> sound;
-  const auto attempt = [&](const Node& section) {
+  const std::vector<OptimizedParameter> parameters = trained_parameters(run);
+  Node& train = *run.experiment.resolved.find("train");
+  const auto attempt = [&] {
     problems.emplace_back();
     try {
-      run.experiment.train = read_options<TrainOptions>(section);
-      run.experiment.resolved.set("train", section);
-      take_training_parts(run);
-      if (!sound) sound = section;
+      run.experiment.train = read_options<TrainOptions>(train);
+      check_training(run, parameters);
+      if (!sound) sound = train;
     } catch (const ConfigError& error) {
       problems.back() = error.what();
     }
   };
-  attempt(Node(run.experiment.resolved.at("train")));
-  for (const nlohmann::json& section : sections) attempt(node_of(section));
+  attempt();
+  for (const nlohmann::json& other : others) {
+    for (const auto& [key, value] : other.items()) train.set(key, node_of(value));
+    attempt();
+  }
   if (!sound) throw ConfigError(problems.front());
   run.experiment.train = read_options<TrainOptions>(*sound);
-  run.experiment.resolved.set("train", *sound);
+  train = std::move(*sound);
   return problems;
 }
 

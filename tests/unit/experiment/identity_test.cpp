@@ -1,6 +1,7 @@
 #include "framework/experiment/identity.h"
 
 #include "framework/base/revision.h"
+#include "framework/experiment/canonical.h"
 #include "framework/runs/run_folder.h"
 #include "tests/support/made_parts.h"
 
@@ -35,6 +36,14 @@ TEST_F(IdentityTest, NumbersHashAlikeHoweverTheyAreWritten) {
   EXPECT_NE(experiment("train: {optimizer: {lr: 1.1e-3}}\n").hash(), experiment().hash());
   EXPECT_EQ(experiment("train: {clip_norm: 1}\n").hash(),
             experiment("train: {clip_norm: 1.0}\n").hash());
+}
+
+TEST_F(IdentityTest, EntriesOfMapsOutsideListsCanBeLeftOut) {
+  const auto without = [](const KeyPath& path, const Node& value) {
+    return path.back() == "b" && (path.size() == 2 || value.text() == "4");
+  };
+  const Node node = parse_yaml("a: {b: 1, c: 2}\nb: 3\nd: [{b: 4}]\ne: {b: {b: 5}}\n", "f.yaml");
+  EXPECT_EQ(canonical_text(node, without), R"({"a":{"c":2},"b":3,"d":[{"b":4}],"e":{}})");
 }
 
 TEST_F(IdentityTest, TextsThatLookLikeNumbersAreNotNumbers) {

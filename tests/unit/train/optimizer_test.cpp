@@ -255,6 +255,20 @@ TEST(AdamW, RefusesWhatItCannotTrain) {
                     HasSubstr("max_grad_norm: -1")));
 }
 
+TEST(Optimizer, IsRefusedInTheSameWordsWithoutBeingMade) {
+  const std::vector<OptimizedParameter> parameters = {{"w", leaf(at::zeros({2}))}};
+  std::vector<OptimizerOptions> wrong(4);
+  wrong[0].lr = -1;
+  wrong[1].beta1 = 1;
+  wrong[2].layer_decay = 0.5;
+  wrong[3].use = "none";
+  for (const OptimizerOptions& options : wrong) {
+    EXPECT_EQ(message_of<ConfigError>([&] { check_optimizer(parameters, options); }),
+              message_of<ConfigError>([&] { make_optimizer(parameters, options); }));
+  }
+  EXPECT_NO_THROW(check_optimizer(parameters, {}));
+}
+
 TEST(Optimizer, LeavesAFrozenParameterAndItsMomentsAsTheyAre) {
   const auto w = leaf(noise({6}, 30)), head = leaf(noise({6}, 31));
   Optimizer optimizer({{.name = "w", .parameter = w, .end_epoch = 2},
