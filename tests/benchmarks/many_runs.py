@@ -7,8 +7,8 @@
 `make` trains some small experiments, each with some attentions, and writes FOLDER/runs: copies of them as
 other experiments and seeds, with other values, whose files fit together as those of a run do. `time` lets two
 programs take turns, with no index of runs (ATTNLAB_RUN_INDEX=off); then NEW with an index, as it makes it and as
-it finds it. It prints the medians of seconds and of the largest memory, and their ratios to OLD's, and compares
-what the programs print and write. Files are in cache; a report's date and its nonce do not count.
+it finds it. It prints the medians of seconds, of processor seconds (of all threads) and of the largest memory, and
+their ratios to OLD's, and compares what the programs print and write. Files are in cache; a report's date and its nonce do not count.
 Exit status: 0; 1 where a program fails or the two do not say the same.
 """
 import argparse
@@ -116,7 +116,7 @@ def make(folder, attnlab, count):
 
 
 def once(program, words, folder, environment):
-    """Seconds, MiB, and what was printed and written."""
+    """Seconds, processor seconds and MiB; and what was printed and written."""
     out = tempfile.mkdtemp(prefix="attnlab-many-")
     words = [word.replace("OUT", out) for word in words]
     printed = os.path.join(out, "printed")
@@ -134,7 +134,7 @@ def once(program, words, folder, environment):
     shutil.rmtree(out)
     if child.returncode != 0:
         sys.exit(f"many_runs: {program} {' '.join(words)} gave {child.returncode}: {written['printed'][-500:]}")
-    return taken, used.ru_maxrss / 1024, written
+    return (taken, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024), written
 
 
 def timeless(text):
@@ -149,27 +149,24 @@ def measure(folder, old, new, rounds):
         off = {"ATTNLAB_RUN_INDEX": "off"}
         on = {"XDG_CACHE_HOME": cache}
         for name, words in COMMANDS.items():
-            turns = {"old": [], "new": [], "second": []}
+            turns = {"old": [], "new": [], "first": [], "second": []}
             written = {}
-            first = None
             for number in range(rounds):
                 for which in ("old", "new") if number % 2 == 0 else ("new", "old"):
-                    taken, memory, written[which] = once(old if which == "old" else new, words, folder, off)
-                    turns[which].append((taken, memory))
-                if first is None:
+                    measures, written[which] = once(old if which == "old" else new, words, folder, off)
+                    turns[which].append(measures)
+                if not turns["first"]:
                     shutil.rmtree(cache, ignore_errors=True)
                     os.makedirs(cache)
-                    first, _, written["first"] = once(new, words, folder, on)
-                taken, memory, written["second"] = once(new, words, folder, on)
-                turns["second"].append((taken, memory))
-            times = {which: statistics.median(t for t, _ in all_of) for which, all_of in turns.items()}
-            memories = {which: statistics.median(m for _, m in all_of) for which, all_of in turns.items()}
-            print(f"{name:8} old {times['old']:7.2f} s {memories['old']:6.0f} MiB   "
-                  f"new {times['new']:6.2f} s ({times['new'] / times['old']:.3f}) "
-                  f"{memories['new']:6.0f} MiB ({memories['new'] / memories['old']:.3f})   "
-                  f"first {first:6.2f} s   second {times['second']:6.2f} s "
-                  f"({times['second'] / times['old']:.3f}) {memories['second']:6.0f} MiB "
-                  f"({memories['second'] / memories['old']:.3f})", flush=True)
+                    measures, written["first"] = once(new, words, folder, on)
+                    turns["first"].append(measures)
+                measures, written["second"] = once(new, words, folder, on)
+                turns["second"].append(measures)
+            medians = {which: [statistics.median(values) for values in zip(*all_of)] for which, all_of in turns.items()}
+            for which, measures in medians.items():
+                print(f"{name:8} {which:6} " + "   ".join(
+                    f"{value:7.2f} {unit} ({value / old_value:.3f})" for value, old_value, unit in
+                    zip(measures, medians["old"], ("s", "s of processors", "MiB"))), flush=True)
             for which in ("new", "first", "second"):
                 for file in sorted(set(written["old"]) | set(written[which])):
                     if written["old"].get(file) != written[which].get(file):

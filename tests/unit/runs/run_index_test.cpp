@@ -213,8 +213,6 @@ TEST_F(RunIndexTest, TellsWhichFilesAFolderDoesNotHold) {
 TEST_F(RunIndexTest, KeepsWhatAReportTakesFromTheFiles) {
   const std::vector<std::string> runs = search_folders(temp_ / "runs").runs;
   const std::string lost = runs.front() + "/metrics.jsonl";
-  fs::remove(lost);
-  fs::create_directory(lost);
   Report report;
   RunReader(folders(), later())
       .read(
@@ -222,6 +220,8 @@ TEST_F(RunIndexTest, KeepsWhatAReportTakesFromTheFiles) {
           [&](IndexedRun&& run) { report.collection.runs.push_back(std::move(run.record)); },
           [](const Unreadable&) {});
   report.slices = slices_of(report.collection);
+  fs::remove(lost);
+  fs::create_directory(lost);
   Report first = report, second = report;
   read_run_files(first);
   fs::remove(lost);  // read again, it would not be missed
