@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <boost/any.hpp>
+#include <cctype>
+#include <filesystem>
 #include <iostream>
+#include <iterator>
+#include <sstream>
 
 #include "framework/base/error.h"
 #include "framework/config/compose.h"
@@ -32,13 +36,47 @@ void check_paths(const Arguments& arguments, const Usage& usage) {
   }
 }
 
+/// The n-th argument that a synopsis asks for: "DIR" of "attnlab status DIR [--json]". Arguments
+/// are in capitals or words to choose from; those in brackets may be left out.
+std::string argument_of(const std::string& synopsis, std::size_t n) {
+  std::istringstream line(synopsis);
+  int brackets = 0;
+  for (std::string word; line >> word;) {
+    const auto count = [&](char c) { return std::count(word.begin(), word.end(), c); };
+    const bool optional = brackets > 0 || word.front() == '[';
+    brackets += static_cast<int>(count('[') - count(']'));
+    const bool names = std::isupper(static_cast<unsigned char>(word.front())) != 0 ||
+                       word.find('|') != std::string::npos;
+    if (!optional && names && n-- == 0) return word.substr(0, word.find("..."));
+  }
+  return "something";
+}
+
 /// Why there are too few words: one with a = counts as a change, also where a file was meant.
-std::string too_few(const Words& overrides) {
-  if (overrides.empty()) return "something is missing";
+std::string too_few(const Arguments& arguments, const Usage& usage) {
+  const std::string missing = argument_of(usage.synopsis, arguments.words.size()) + " is missing";
+  if (arguments.overrides.empty()) return missing;
   return fmt::format(
-      "something is missing: '{0}' is read as key=value, which changes a value; a file of that "
-      "name is given as ./{0}",
-      overrides.front());
+      "{0}: '{1}' is read as key=value, which changes a value; a file of that name is given as "
+      "./{1}",
+      missing, arguments.overrides.front());
+}
+
+/// A word that is a key without its value: "train.epochs", in "train.epochs 3" or "--epochs 3".
+/// @throws ConfigError.
+void check_words_are_no_keys(const Words& words) {
+  constexpr const char* kSections[] = {"model.",   "attention.", "task.",
+                                       "dataset.", "train.",     "evaluate."};
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    const bool is_key = word.find('/') == std::string::npos && !word.ends_with(".yaml") &&
+                        std::any_of(std::begin(kSections), std::end(kSections),
+                                    [&](const char* section) { return word.starts_with(section); });
+    std::error_code error;
+    if (!is_key || std::filesystem::exists(word, error)) continue;
+    throw ConfigError(fmt::format("{0}: a value is changed by key=value; write {0}={1}", word,
+                                  i + 1 < words.size() ? words[i + 1] : "VALUE"));
+  }
 }
 
 }  // namespace
@@ -61,7 +99,11 @@ Arguments parse_arguments(const Words& words, Usage& usage) {
               parsed.options);
     po::notify(parsed.options);
   } catch (const po::error& error) {
-    throw ConfigError(fmt::format("{}\nusage: {}", error.what(), usage.synopsis));
+    const char* remedy =
+        usage.takes_overrides && dynamic_cast<const po::unknown_option*>(&error) != nullptr
+            ? "; a value of the experiment is changed by key=value, as train.epochs=3"
+            : "";
+    throw ConfigError(fmt::format("{}{}\nusage: {}", error.what(), remedy, usage.synopsis));
   }
   if (parsed.has("help")) {
     std::cout << "usage: " << usage.synopsis << "\n\n" << usage.about << "\n\n" << usage.options;
@@ -74,10 +116,12 @@ Arguments parse_arguments(const Words& words, Usage& usage) {
     const bool changes = usage.takes_overrides && is_override(word);
     (changes ? parsed.overrides : parsed.words).push_back(word);
   }
+  const bool takes_keys = usage.synopsis.find("[KEY]") != std::string::npos;
+  if (usage.takes_overrides && !takes_keys) check_words_are_no_keys(parsed.words);
   if (parsed.words.size() < usage.fewest_words || parsed.words.size() > usage.most_words) {
     const bool few = parsed.words.size() < usage.fewest_words;
-    throw ConfigError(fmt::format(
-        "{}\nusage: {}", few ? too_few(parsed.overrides) : "too many words", usage.synopsis));
+    throw ConfigError(fmt::format("{}\nusage: {}", few ? too_few(parsed, usage) : "too many words",
+                                  usage.synopsis));
   }
   return parsed;
 }

@@ -24,8 +24,8 @@ int data_command(const Words& words);
 int plugin_command(const Words& words);
 int slurm_task_command(const Words& words);
 
-/// What `attnlab --help` prints: a line for each command, "  attnlab NAME ARGUMENTS   what it
-/// does".
+/// What `attnlab --help` prints: a line for each command, "  NAME ARGUMENTS   what it does", in
+/// groups with headings.
 const char* program_help();
 /// Runs a command. @throws Error; ConfigError for an unknown command.
 int dispatch(const std::string& command, const Words& rest);

@@ -57,10 +57,10 @@ std::vector<CommandHelp> commands() {
   std::vector<CommandHelp> all;
   std::istringstream help(program_help());
   for (std::string line; std::getline(help, line);) {
-    if (line.rfind("  attnlab ", 0) != 0) continue;
-    const std::size_t about = line.find("  ", 10);
+    if (!line.starts_with("  ")) continue;
+    const std::size_t about = line.find("  ", 2);
     CommandHelp command;
-    std::istringstream synopsis(line.substr(10, about - 10));
+    std::istringstream synopsis(line.substr(2, about - 2));
     for (std::string word; synopsis >> word && is_name(word);) command.words.push_back(word);
     if (about != std::string::npos) command.about = line.substr(line.find_first_not_of(' ', about));
     all.push_back(std::move(command));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -20,7 +21,9 @@
 #include "framework/base/foreign_text.h"
 #include "framework/base/limits.h"
 #include "framework/base/printable_stream.h"
+#include "framework/base/revision.h"
 #include "framework/base/text.h"
+#include "framework/manifest/discovery.h"
 #include "runner/commands.h"
 #include "runner/fork_server.h"
 #include "runner/load_engine.h"
@@ -30,59 +33,86 @@ namespace attnlab {
 namespace {
 
 constexpr const char* kHelp = R"(attnlab: compare attention mechanisms across domains
+usage: attnlab COMMAND ...
 
-  attnlab list [attention|model|task|dataset]   what plugins there are
-  attnlab describe ID                           what a plugin is, takes and gives
-  attnlab validate FILE... [key=value ...]      check experiments and suites without running them
-  attnlab config show FILE [key=value ...]      an experiment with everything filled in
-  attnlab config explain FILE [KEY]             every place that set or changed a value
-  attnlab config diff A B                       what differs between two configurations
-  attnlab config schema [KIND]                  a JSON Schema of experiments, for editors
-  attnlab run EXPERIMENT [key=value ...]        train and evaluate
-  attnlab suite SUITE [key=value ...]           run a comparison and print its table
-  attnlab sweep EXPERIMENT [key=a,b ...]        run an experiment over a grid of values
-  attnlab status DIR                            where the runs of a suite or sweep stand
-  attnlab compare DIR...                        do attentions differ: means, paired tests, ranks
-  attnlab report DIR...                         a page, a paper's table or records of runs
-  attnlab page DIR...                           each attention in every domain, on one page
-  attnlab card ID [--runs DIR]                  a model card: equation, traits, conformance, results
-  attnlab runs store DIR... --to DIR            finished runs as small files that suites use again
-  attnlab eval RUN_DIR [ENTRY ...]              evaluate a finished run, on other data too
-  attnlab sample RUN_DIR [--prompt TEXT]        text of a trained language model
-  attnlab detect RUN_DIR --image FILE ...       boxes of a trained detector on pictures of yours
-  attnlab show RUN_DIR [--examples N]           test examples with answers, for the report
-  attnlab bench attention [ID ...]              time and memory, as ratios to standard attention
-  attnlab study snr [key=value ...]             signal and noise of attention, by closed form too
-  attnlab attention apply --use ID ...          compute one attention on the tensors of a file
-  attnlab data show EXPERIMENT [key=value ...]  a picture of what the model sees, with labels
-  attnlab plugin test ID|PATH [key=value ...]   check a plugin against its contract
-  attnlab new KIND NAME [--lab LAB]             a folder to begin a plugin of your own
-  attnlab plugin pack FOLDER                    one file that another lab can install
-  attnlab plugin install FILE|FOLDER|URL|NAME   install plugins of other labs, checked
-  attnlab plugin upgrade [NAME ...]             newer versions from the indices added
-  attnlab plugin remove NAME ...                remove installed plugins
-  attnlab plugin rollback NAME ...              go back to the version before
-  attnlab plugin verify [NAME|FILE ...]         are installed plugins as they were installed?
-  attnlab plugin rebuild [NAME ...]             build anew what an update made unfit
-  attnlab plugin search WORD                    find bundles in the indices added
-  attnlab key new LAB                           a key that signs what your lab publishes
-  attnlab key add FILE|KEY                      know another lab's key
-  attnlab key list                              keys that are known here
-  attnlab key revoke KEY-ID|FILE                trust a key no more
-  attnlab index make FOLDER                     publish a folder of bundles
-  attnlab index add URL|FOLDER                  search and install from a lab's index
-  attnlab index update                          take newer copies of all indices
-  attnlab index list                            indices that were added
-  attnlab index remove URL|FOLDER               forget an index
-  attnlab suite pack DIR                        results in one file that another lab can repeat
-  attnlab reproduce FILE                        run another lab's results here, and compare
-  attnlab cite DIR                              BibTeX of all that runs used
-  attnlab completion bash|zsh|fish              a script that completes commands in that shell
+Look around
+  list [KIND]                   plugins: attentions, models, tasks, datasets
+  describe ID                   what a plugin is, takes and gives
+  data show EXPERIMENT          a picture of what the model sees, with labels
 
-`attnlab COMMAND --help` tells more. Exit codes: 0 done, 1 a run failed, 2 usage or configuration,
-3 not complete (suite, reproduce, runs store), 4 data missing (run --dry-run, probe),
-5 too little memory or too few threads to start, 130 interrupted.
+Write and check an experiment
+  validate FILE ...             check experiments and suites, run nothing
+  config show FILE              an experiment with every value filled in
+  config explain FILE [KEY]     every place that set or changed a value
+  config diff A B               what differs between two configurations
+  config schema [KIND]          a JSON Schema of experiments, for editors
+  completion bash|zsh|fish      completion of commands in that shell
+
+Train and compare
+  run EXPERIMENT                train and evaluate
+  suite SUITE                   run a comparison and print its table
+  sweep EXPERIMENT key=a,b      run an experiment over a grid of values
+  status DIR                    where the runs of a suite or sweep stand
+  compare DIR ...               do attentions differ: means, tests, ranks
+
+Publish results
+  report DIR ...                a page, a paper's table or records of runs
+  page DIR ...                  each attention in every domain, on one page
+  card ID                       a model card: equation, traits, results
+  cite DIR                      BibTeX of all that runs used
+  runs store DIR ... --to DIR   finished runs as small files, used again
+
+Use a trained run
+  eval RUN_DIR [ENTRY ...]      evaluate it again, on other data too
+  sample RUN_DIR                text of a language model
+  detect RUN_DIR --image FILE   boxes of a detector on your pictures
+  show RUN_DIR                  test examples with answers, for the report
+
+Study an attention
+  bench attention [ID ...]      time and memory, as ratios to standard attention
+  study snr                     signal and noise, by closed form too
+  attention apply --use ID      one attention on the tensors of a file
+
+Write a plugin
+  new KIND NAME                 a folder to begin a plugin of your own
+  plugin test ID|PATH           check a plugin against its contract
+
+Share with other labs
+  plugin pack FOLDER            one file that another lab can install
+  plugin install NAME|FILE|URL  install plugins of other labs, checked
+  plugin upgrade [NAME ...]     newer versions from the indices added
+  plugin remove NAME ...        remove installed plugins
+  plugin rollback NAME ...      go back to the version before
+  plugin verify [NAME ...]      are they as they were installed?
+  plugin rebuild [NAME ...]     build anew what an update made unfit
+  plugin search WORD            find bundles in the indices added
+  key new LAB                   a key that signs what your lab publishes
+  key add FILE|KEY              know another lab's key
+  key list                      keys that are known here
+  key revoke KEY-ID|FILE        trust a key no more
+  index make FOLDER             publish a folder of bundles
+  index add URL|FOLDER          search and install from a lab's index
+  index update                  take newer copies of all indices
+  index list                    indices that were added
+  index remove URL|FOLDER       forget an index
+  suite pack DIR                results in one file that another lab can repeat
+  reproduce FILE                run another lab's results here, and compare
+
+`attnlab help COMMAND` tells more, `attnlab version` what this is built with.
+Exit codes: 0 done, 1 a run failed, 2 usage or configuration, 3 not complete
+(suite, reproduce, runs store), 4 data missing (run --dry-run, probe), 5 too
+little memory or too few threads to start, 130 interrupted.
 )";
+
+/// @throws PluginError where the library carries no stamp.
+std::string version_text() {
+  const Stamp built = read_stamp(Installation::of_this_program().library());
+  const std::string& cuda = built.at("cuda");
+  return fmt::format(
+      "attnlab {}\nrevision {} of what computes, contract {}\nLibTorch {}, {}\n{}, build {}\n",
+      ATTNLAB_VERSION, framework_revision(), built.at("contract"), built.at("libtorch"),
+      cuda.empty() ? "without CUDA" : "CUDA " + cuda, built.at("compiler"), built.at("build"));
+}
 
 }  // namespace
 
@@ -137,15 +167,24 @@ void complain(const std::string& command, const std::string& what) {
 }
 
 int answer(const Words& words) {
-  if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
+  const auto asks = [&](std::initializer_list<const char*> names) {
+    return std::find(names.begin(), names.end(), words[0]) != names.end();
+  };
+  const bool wants_help = !words.empty() && asks({"--help", "-h", "help"});
+  if (words.empty() || (wants_help && words.size() == 1)) {
     std::cout << kHelp;
     return words.empty() ? kUsage : kDone;
   }
-  if (words[0] == "--version") {
-    std::cout << "attnlab " ATTNLAB_VERSION "\n";
-    return kDone;
-  }
   try {
+    if (wants_help) {  // "help run" is "run --help"
+      Words rest(words.begin() + 2, words.end());
+      rest.emplace_back("--help");
+      return dispatch(words[1], rest);
+    }
+    if (asks({"--version", "-V", "version"})) {
+      std::cout << version_text();
+      return kDone;
+    }
     return dispatch(words[0], Words(words.begin() + 1, words.end()));
   } catch (const Interrupted&) {  // it was asked for, and is no error
     return kInterrupted;

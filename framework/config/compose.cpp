@@ -393,10 +393,38 @@ class FileLoader {
   bool stopped_ = false;  // a bound was reached
 };
 
+constexpr const char* kArgument = "argument '";
+
+/// The first value in a tree that an argument set; null: there is none.
+const Node* set_by_argument(const Node& node) {
+  if (node.is_map()) {
+    for (const auto& [key, value] : node.entries()) {
+      if (const Node* found = set_by_argument(value)) return found;
+    }
+    return nullptr;
+  }
+  return node.place().file.starts_with(kArgument) ? &node : nullptr;
+}
+
+/// @throws ConfigError where an argument dropped what an earlier one had set.
+void check_arguments_stay(const std::vector<Edit>& edits, std::size_t first,
+                          const std::string& argument) {
+  for (std::size_t i = first; i < edits.size(); ++i) {
+    const Node* lost =
+        edits[i].kind == Edit::Kind::drop ? set_by_argument(edits[i].before) : nullptr;
+    if (lost == nullptr) continue;
+    throw ConfigError(
+        Place{fmt::format("{}{}'", kArgument, argument), 0, 0},
+        fmt::format("drops what {} set; write that one behind it", lost->place().file));
+  }
+}
+
 void apply_override(Composition& out, const std::string& argument) {
   try {
+    const std::size_t edits = out.edits.size();
     const Node over = FileLoader(out).expand(parse_override(argument), "", "");
     Merger(out.edits, out.problems).merge(out.root, over, "");
+    check_arguments_stay(out.edits, edits, argument);
   } catch (const ConfigError& error) {
     out.problems.push_back(error.what());
   }
@@ -418,7 +446,7 @@ void merge(Node& base, const Node& over) {
 
 Node parse_override(const std::string& argument, const Place& given) {
   const Place place =
-      given.file.empty() ? Place{fmt::format("argument '{}'", argument), 0, 0} : given;
+      given.file.empty() ? Place{fmt::format("{}{}'", kArgument, argument), 0, 0} : given;
   const std::size_t equals = argument.find('=');
   if (equals == std::string::npos || equals == 0) {
     throw ConfigError(place, "expected key=value");

@@ -18,6 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kVariable = "ATTNLAB_PLUGIN_PATH";
+
 std::vector<std::string> split_path(const char* list) {
   std::vector<std::string> parts;
   std::string rest = list == nullptr ? "" : list;
@@ -51,6 +53,13 @@ Candidate closed_folder(const std::string& path, const std::error_code& error) {
   candidate.refused =
       fmt::format("{}: this folder of plugins cannot be read: {}; check its permissions", path,
                   error.message());
+  return candidate;
+}
+
+/// A folder that was named, and cannot be meant.
+Candidate wrong_folder(const std::string& path, const std::string& why) {
+  Candidate candidate = candidate_at(path);
+  candidate.refused = fmt::format("{}: {}; correct {}", path, why, kVariable);
   return candidate;
 }
 
@@ -130,8 +139,8 @@ std::vector<SearchPlace> search_places(const Installation& installation) {
     if (std::any_of(places.begin(), places.end(), same)) return;
     places.push_back({path, why, fs::is_directory(path, error)});
   };
-  for (const std::string& folder : split_path(std::getenv("ATTNLAB_PLUGIN_PATH"))) {
-    add(folder, "ATTNLAB_PLUGIN_PATH");
+  for (const std::string& folder : split_path(std::getenv(kVariable))) {
+    add(folder, kVariable);
   }
   add("plugins", "project");
   if (const char* home = std::getenv("HOME")) {
@@ -146,12 +155,27 @@ Catalogue::Catalogue(const std::vector<SearchPlace>& places, const Stamp& host_s
   for (const SearchPlace& place : places_) {
     if (!place.exists) {
       const std::error_code closed = closed_above(place.folder);
-      if (closed) candidates_.push_back(closed_folder(place.folder, closed));
+      if (closed) {
+        candidates_.push_back(closed_folder(place.folder, closed));
+      } else if (place.why == kVariable) {
+        candidates_.push_back(wrong_folder(place.folder, "there is no such folder"));
+      }
       continue;
     }
+    const std::size_t before = candidates_.size();
+    bool has_kinds = false;
     look_into(place.folder);
     for (const Kind kind : {Kind::attention, Kind::model, Kind::task, Kind::dataset}) {
-      look_into(fmt::format("{}/{}", place.folder, name_of(kind)));
+      const std::string folder = fmt::format("{}/{}", place.folder, name_of(kind));
+      std::error_code error;
+      has_kinds = has_kinds || fs::is_directory(folder, error);
+      look_into(folder);
+    }
+    std::error_code error;
+    if (place.why == kVariable && !has_kinds && candidates_.size() == before &&
+        !fs::is_empty(place.folder, error)) {
+      candidates_.push_back(wrong_folder(
+          place.folder, "this folder holds no plugins, nor attention/, model/, task/ or dataset/"));
     }
   }
   read_candidates(candidates_, host_stamp_);

@@ -339,7 +339,9 @@ class Resolver {
         add(value.place(),
             fmt::format("{}: '{}' is none of {}{}", name, value.text(),
                         choices_text(spec.choices, ", "), [&] {
-                          const std::string near = nearest(value.text(), spec.choices);
+                          // PyTorch's word for what people call a GPU.
+                          const std::string meant = value.text() == "gpu" ? "cuda" : value.text();
+                          const std::string near = nearest(meant, spec.choices);
                           return near.empty() ? "" : fmt::format("; did you mean '{}'?", near);
                         }()));
         return false;

@@ -107,6 +107,12 @@ Results carry_out(const EvalJob& job, Registry& registry) {
     std::cerr << "attnlab eval: " << note << "\n";
   }
   load_model(run, job.folder);
+  if (const RunStatus status = job.folder.status(); !status.finished()) {
+    std::cerr << fmt::format(
+        "attnlab eval: the run is {}, at step {} of {}: these are numbers of an unfinished run "
+        "(attnlab run {} --resume goes on with it)\n",
+        name_of(status.state), status.step, status.steps, job.folder.path());
+  }
   Results results;
   if (job.clean) {
     refuse_links(job.folder.path());

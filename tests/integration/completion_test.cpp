@@ -49,9 +49,7 @@ class Completion : public Workspace {
 TEST_F(Completion, OffersCommandsFromTheProgramsHelp) {
   std::set<std::string> expected;
   for (const std::string& line : lines_of(must({"--help"}).out)) {
-    if (line.rfind("  attnlab ", 0) == 0) {
-      expected.insert(line.substr(10, line.find(' ', 10) - 10));
-    }
+    if (line.starts_with("  ")) expected.insert(line.substr(2, line.find(' ', 2) - 2));
   }
   EXPECT_GE(expected.size(), 8u);
   EXPECT_THAT(bash({""}), IsSupersetOf(expected));

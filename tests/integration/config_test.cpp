@@ -91,10 +91,10 @@ TEST_F(Config, SaysThatAWordWithAnEqualsSignIsNoFile) {
   folder_.write("a=b.yaml", "schema: 1\nextends: tiny.yaml\n");
   const Ended ended = attnlab({"config", "show", "a=b.yaml"});
   EXPECT_EQ(ended.exit_code, 2);
-  EXPECT_THAT(ended.err, HasSubstr("something is missing: 'a=b.yaml' is read as key=value, which "
+  EXPECT_THAT(ended.err, HasSubstr("FILE is missing: 'a=b.yaml' is read as key=value, which "
                                    "changes a value; a file of that name is given as ./a=b.yaml"));
   EXPECT_THAT(must({"config", "show", "./a=b.yaml"}).out, HasSubstr("schema: 1"));
-  EXPECT_THAT(attnlab({"config", "show"}).err, HasSubstr("something is missing\n  usage: "));
+  EXPECT_THAT(attnlab({"config", "show"}).err, HasSubstr("FILE is missing\n  usage: "));
 }
 
 // ---- the schema, by a validator that is not ours

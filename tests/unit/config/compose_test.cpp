@@ -381,6 +381,20 @@ TEST(Override, WinsOverFilesAndLaterOnesOverEarlier) {
   EXPECT_EQ(composed({{"main.yaml", "a: 1\nb: ${a}\n"}}, {"a=2", "a=3"}), "{a: 3, b: 3}");
 }
 
+TEST(Override, IsNotDroppedByALaterOne) {
+  const std::vector<std::pair<std::string, std::string>> file = {
+      {"main.yaml", "attention: {use: standard, x: 1}\n"}};
+  EXPECT_EQ(composed(file, {"attention=quest", "attention.y=2"}),
+            "{attention: {use: quest, y: 2}}");
+  for (const char* other : {"attention=quest", "attention={use: quest}"}) {
+    EXPECT_THAT(message_of<ConfigError>([&] {
+                  composed(file, {"attention.x=2", other});
+                }),
+                AllOf(HasSubstr(std::string("argument '") + other),
+                      HasSubstr("drops what argument 'attention.x=2' set; write that one behind")));
+  }
+}
+
 TEST(Override, ExtendsFilesRelativeToTheWorkingFolder) {
   const TempFolder folder;
   folder.write("main.yaml", "m: {x: 1, y: 1}\n");

@@ -272,6 +272,22 @@ TEST(Catalogue, SkipsPlacesThatDoNotExist) {
   EXPECT_THAT(catalogue.candidates(), IsEmpty());
 }
 
+TEST(Catalogue, NamesAWrongFolderOfTheVariable) {
+  const TempFolder folder;
+  folder.write("source/mine.cpp", "");
+  fs::create_directories(folder / "empty");
+  const auto said = [](const std::string& path, bool exists) {
+    return message_of<PluginError>([&] {
+      Catalogue({{path, "ATTNLAB_PLUGIN_PATH", exists}}, kMadeStamp).find(Kind::attention, "mine");
+    });
+  };
+  EXPECT_THAT(said(folder / "gone", false),
+              HasSubstr("gone: there is no such folder; correct ATTNLAB_PLUGIN_PATH"));
+  EXPECT_THAT(said(folder / "source", true),
+              HasSubstr("source: this folder holds no plugins, nor attention/"));
+  EXPECT_THAT(said(folder / "empty", true), Not(HasSubstr("correct ATTNLAB_PLUGIN_PATH")));
+}
+
 // ---- real plugins
 
 TEST(Installation, OfThisProgramHoldsTheLibraryAndThePlugins) {
