@@ -37,10 +37,12 @@ CLANG_TIDY ?= clang-tidy-14
 help:  ## List the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
 
-demo: setup build  ## Set up, build, compare two attentions on real images
-	build/$(PRESET)/bin/attnlab suite configs/suites/quickstart.yaml
-	@echo "One attention in every domain: build/$(PRESET)/bin/attnlab suite cross_domain \
-	'attentions=[standard,quest]' (docs/cross_domain.md)"
+demo: setup  ## Set up, build what it needs, compare two attentions on real images
+	cmake --preset $(PRESET) $(if $(wildcard $(BUILD)/CMakeCache.txt),,-DATTNLAB_TESTS=OFF)
+	$(CMAKE_BUILD) --target attnlab_demo
+	build/$(PRESET)/bin/attnlab suite quickstart
+	@echo "All plugins: make build. Then one attention in every domain: \
+	build/$(PRESET)/bin/attnlab suite cross_domain 'attentions=[standard,quest]' (docs/cross_domain.md)"
 
 test: setup  ## Set up, build everything, run the tests (TESTS=fast, PARTS=series: less)
 	cmake --preset $(PRESET) -DATTNLAB_TESTS=ON

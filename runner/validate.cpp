@@ -4,6 +4,7 @@
 
 #include "framework/base/foreign_text.h"
 #include "framework/config/compose.h"
+#include "framework/experiment/compositions.h"
 #include "framework/experiment/experiment.h"
 #include "framework/suites/suite.h"
 #include "runner/commands.h"
@@ -11,8 +12,11 @@
 namespace attnlab {
 namespace {
 
-/// One line about a sound file. @throws Error.
-std::string check(const std::string& path, const Words& overrides, const Catalogue& catalogue) {
+/// One line about a sound file. @param what  a path, or a name. @throws Error.
+std::string check(const std::string& what, const Words& overrides, const Catalogue& catalogue) {
+  const bool of_a_suite =
+      !compositions("experiments").contains(what) && compositions("suites").contains(what);
+  const std::string path = find_composition(what, of_a_suite ? "suites" : "experiments");
   if (compose(path).root.find("experiments") != nullptr) {
     const Suite suite = load_suite(path, overrides, catalogue, "runs");
     const std::string absent = std::to_string(suite.absent.size());
@@ -30,7 +34,7 @@ std::string check(const std::string& path, const Words& overrides, const Catalog
 
 int validate_command(const Words& words) {
   Usage usage;
-  usage.synopsis = "attnlab validate FILE... [key=value ...]";
+  usage.synopsis = "attnlab validate FILE|NAME... [key=value ...]";
   usage.about =
       "Checks experiments and suites without running them: keys, types, ranges, and that the\n"
       "parts fit. Prints every problem as file:line:column. Needs neither LibTorch nor plugin\n"

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "framework/base/files.h"
+#include "framework/base/installation.h"
 #include "framework/base/text.h"
 #include "framework/config/frozen.h"
 
@@ -316,11 +317,39 @@ class FileLoader {
   void add_file(Node& result, const Node& file, const fs::path& folder, const std::string& at) {
     if (stopped_) return;  // that was noted
     try {
-      const fs::path path = (folder / name_of_file(file)).lexically_normal();
-      merger_.merge(result, load(path.string(), file.place(), at), at);
+      const std::string path = found_file(file, folder);
+      merger_.merge(result, load(path, file.place(), at), at);
     } catch (const ConfigError& error) {
       note(error);
     }
+  }
+
+  /// A path from the folder of the file that extends, else one from a folder of configurations:
+  /// "base/vision.yaml", "configs/base/vision.yaml", or a name alone, "vision".
+  static std::string found_file(const Node& file, const fs::path& folder) {
+    const std::string name = name_of_file(file);
+    const std::string near = (folder / name).lexically_normal().string();
+    std::error_code error;
+    if (fs::path(name).is_absolute() || fs::exists(near, error)) return near;
+    constexpr std::string_view kConfigs = "configs/";
+    const std::string below = name.starts_with(kConfigs) ? name.substr(kConfigs.size()) : name;
+    const bool is_name = name.find('/') == std::string::npos && fs::path(name).extension().empty();
+    for (const std::string& configs : config_folders()) {
+      if (!is_name && fs::is_regular_file(configs + "/" + below, error))
+        return configs + "/" + below;
+      if (!is_name) continue;
+      std::set<std::string> files;  // sorted: the same on each machine
+      for (const auto& entry : fs::recursive_directory_iterator(configs, error)) {
+        if (entry.path().filename() == name + ".yaml") files.insert(entry.path().string());
+      }
+      if (files.size() > 1) {
+        throw ConfigError(file.place(),
+                          fmt::format("extends: {} stands for several files: {}; give the path",
+                                      name, join({files.begin(), files.end()}, ", ")));
+      }
+      if (!files.empty()) return *files.begin();
+    }
+    return near;
   }
 
   void note(const ConfigError& error) {

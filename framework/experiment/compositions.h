@@ -7,12 +7,12 @@
 
 namespace attnlab {
 
-/// Files of the compositions in ./configs/FOLDER and below, by name, and of the installed ones
-/// whose names are not among them. @param folder  "experiments" or "suites"
+/// Files of the compositions in FOLDER of `config_folders()` and below, by name; the first folder
+/// that has a name gives it. @param folder  "experiments" or "suites"
 std::map<std::string, std::vector<std::string>> compositions(const std::string& folder);
 
-/// Finds a composition by path, or by name in ./configs and the installed configs ("vit_small" in
-/// configs/experiments/**). @param folder  "experiments" or "suites".
+/// Finds a composition by path, or by name ("vit_small" in configs/experiments/**).
+/// @param folder  "experiments" or "suites"
 /// @throws ConfigError listing near names.
 std::string find_composition(const std::string& path_or_name, const std::string& folder);
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <set>
 
@@ -85,6 +86,16 @@ void read_candidate(Candidate& candidate, const Stamp& host_stamp) {
   }
 }
 
+/// Whether this program's build knows how to make a plugin (that is not there).
+bool is_not_built(Kind kind, const std::string& name) {
+  std::ifstream list(Installation::of_this_program().root + "/share/attnlab/plugins.txt");
+  const std::string wanted = fmt::format("{} {}", name_of(kind), name);
+  for (std::string line; std::getline(list, line);) {
+    if (line == wanted) return true;
+  }
+  return false;
+}
+
 /// Hundreds of files are read by several threads.
 void read_candidates(std::vector<Candidate>& candidates, const Stamp& host_stamp) {
   constexpr std::size_t kFilesWorthAThread = 50;
@@ -113,21 +124,6 @@ const Candidate* refused_namesake(const Candidate& usable,
 }
 
 }  // namespace
-
-Installation Installation::of_this_program() {
-  std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  if (error) throw Error("cannot find this program's own path: " + error.message());
-  // Programs stand in bin/ (tests below it too): the nearest ancestor that has the library.
-  for (fs::path folder = program.parent_path(); folder.has_relative_path();
-       folder = folder.parent_path()) {
-    Installation candidate{folder.string()};
-    if (fs::exists(candidate.library(), error)) return candidate;
-  }
-  throw Error(fmt::format(
-      "{}: cannot find lib/libattnlab.so beside this program's folder; install attnlab again",
-      program.string()));
-}
 
 std::vector<SearchPlace> search_places(const Installation& installation) {
   std::vector<SearchPlace> places;
@@ -291,6 +287,10 @@ const Candidate& Catalogue::find(Kind kind, const std::string& name) const {
     if (!candidate.manifest && !is_folder(candidate) && fs::path(candidate.path).stem() == name) {
       throw PluginError(candidate.refused);
     }
+  }
+  if (is_not_built(kind, name)) {
+    throw PluginError(fmt::format("the {} '{}' is not built; build all plugins (make build)",
+                                  name_of(kind), name));
   }
   const std::vector<std::string> known = names(kind);
   std::string message =

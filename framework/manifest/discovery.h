@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/base/installation.h"
 #include "framework/manifest/manifest.h"
 
 namespace attnlab {
@@ -27,19 +28,6 @@ struct Candidate {
   std::optional<Manifest> manifest;  ///< empty when it could not be read
   std::string refused;               ///< why it cannot be used; empty when it can
   bool duplicate = false;            ///< refused because another file has the same name
-};
-
-/// The installation that this program belongs to, found from the program's own path: bin/, lib/,
-/// lib/attnlab/plugins/, share/attnlab/configs/ under one root.
-struct Installation {
-  std::string root;
-  std::string library() const { return root + "/lib/libattnlab.so"; }
-  std::string engine() const { return root + "/lib/attnlab/attnlab_engine.so"; }
-  std::string plugins() const { return root + "/lib/attnlab/plugins"; }
-  std::string configs() const { return root + "/share/attnlab/configs"; }
-
-  /// @throws Error when the running program's path cannot be found.
-  static Installation of_this_program();
 };
 
 /// Where plugins are looked for, in order: each entry of $ATTNLAB_PLUGIN_PATH, ./plugins (project),

@@ -152,6 +152,25 @@ TEST_F(LightCommands, ValidateTakesEveryExperimentAndSuiteOfTheProject) {
   must(words);
 }
 
+TEST_F(LightCommands, FindCompositionsByNameFromAnyFolder) {
+  EXPECT_THAT(must({"validate", "vit_synthetic", "quickstart"}).out,
+              AllOf(HasSubstr("vit_synthetic: valid: model vit"),
+                    HasSubstr("quickstart: valid: suite of 6 runs")));
+  for (const char* name : {"vit_synthetic", "experiments/smoke/vit_synthetic.yaml",
+                           "configs/experiments/smoke/vit_synthetic.yaml"}) {
+    folder_.write("own.yaml", std::string("extends: ") + name + "\ntrain: {epochs: 7}\n");
+    EXPECT_THAT(must({"config", "show", "own.yaml"}).out, HasSubstr("epochs: 7")) << name;
+  }
+  folder_.write("configs/experiments/vit_synthetic.yaml", "schema: 1\nextends: tiny.yaml\n");
+  EXPECT_THAT(attnlab({"validate", "vit_synthetic"}).err,
+              HasSubstr("configs/experiments/vit_synthetic.yaml:2:"))
+      << "the project's own comes first";
+  EXPECT_THAT(attnlab({"run", "quickstart"}).err,
+              HasSubstr("suites has one: attnlab suite quickstart"));
+  EXPECT_THAT(attnlab({"suite", "timeseries_synthetic"}).err,
+              HasSubstr("experiments has one: attnlab run timeseries_synthetic"));
+}
+
 TEST_F(LightCommands, ConfigShowTellsWhereValuesCameFrom) {
   const std::string origins =
       must({"config", "show", "tiny.yaml", "train.epochs=3", "--origins"}).out;
