@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 #include <string>
 
@@ -45,12 +46,20 @@ std::string advice() {
       limits_here(memory_limits()));
 }
 
+/// OpenMP's threads spin while they wait for each other: libgomp's for 300,000 turns, some
+/// milliseconds, in which they hold a core that another program, or the thread they wait for, could
+/// use. These are some ten microseconds; then they sleep. libgomp reads it when it is loaded.
+void limit_spinning() {
+  if (std::getenv("OMP_WAIT_POLICY") == nullptr) ::setenv("GOMP_SPINCOUNT", "4000", 0);
+}
+
 }  // namespace
 
 void* load_engine() {
   const bool is_short = !can_map(needed_memory());
   const StartWatch watch(is_short ? kWhereShort : kPatience, advice());
   hold_libraries_to_instruction_set();  // before they are loaded
+  limit_spinning();
   use_fitting_blas(system_blas_core());
   const std::string path = Installation::of_this_program().engine();
   void* engine = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
