@@ -12,10 +12,11 @@ config:           base
 manifest:         base config
 experiment:       base config manifest
 runs:             base config manifest experiment
-comparison:       base config manifest experiment runs
-suites:           base config manifest experiment runs comparison
-report:           base config manifest experiment runs comparison
-sharing:          base config manifest experiment runs comparison report
+document:         base
+comparison:       base config manifest experiment runs document
+suites:           base config manifest experiment runs document comparison
+report:           base config manifest experiment runs document comparison
+sharing:          base config manifest experiment runs document comparison report
 tensor:           base
 contracts:        base config tensor
 nn/kernels:       base tensor

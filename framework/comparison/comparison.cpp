@@ -1,4 +1,5 @@
 #include "framework/comparison/comparison.h"
+#include "framework/comparison/quantities.h"
 
 #include <fmt/format.h>
 

@@ -7,6 +7,7 @@
 // What is not there has a typed reason. docs/comparison.md says how to read it.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -14,8 +15,8 @@
 
 #include "framework/comparison/ranks.h"
 #include "framework/comparison/statistics.h"
-#include "framework/comparison/table.h"
 #include "framework/config/options.h"
+#include "framework/document/text.h"
 #include "framework/manifest/discovery.h"
 #include "framework/runs/absence.h"
 #include "framework/runs/run_records.h"
@@ -138,8 +139,39 @@ std::vector<MetricInfo> recorded_costs(const Comparison& comparison);
 /// What a reader may conclude: "better", "worse", "not shown", "out of reach", or the word for why
 /// there is no test. @param row  not the baseline's
 std::string verdict_text(const Comparison& comparison, const ComparisonRow& row);
-/// Which test, corrected how, at which level; ends with a line break.
+/// Which test, corrected how, at which level.
 std::string test_sentence(const Comparison& comparison);
+
+/// What nobody may take a comparison without, where runs differ in more than the attention.
+inline constexpr const char* kNotFair = "NOT A FAIR COMPARISON: more than the attention differs.";
+std::vector<std::string> difference_lines(const std::vector<ConfigDifference>& differences);
+/// That the comparison is fair, or kNotFair with all differences; what `match:` gave.
+/// @param joined  as Document::paragraph has it
+void write_proof(const Comparison& comparison, Document& out, bool joined = false);
+
+/// The best mean of an experiment, and the best that does not look equal to it; null without two.
+struct Podium {
+  const ComparisonRow* first = nullptr;
+  const ComparisonRow* second = nullptr;
+  /// kBest, kSecond or nothing. @param row  of the same experiment
+  unsigned mark(const ComparisonRow& row) const;
+};
+/// By experiment.
+std::map<std::string, Podium> podiums_of(const Comparison& comparison);
+
+/// By an experiment's name.
+using ShownExperiments = std::function<bool(const std::string&)>;
+/// A row for each experiment and attention: mean, interval, what is published, costs.
+Table value_table(const Comparison& comparison, const ShownExperiments& shows);
+/// A row for each difference to the baseline: interval, effect sizes, test, verdict.
+Table contrast_table(const Comparison& comparison, const ShownExperiments& shows);
+
+/// @param svg  the diagram of ranks; empty where no picture can be shown
+void write_ranking(const Comparison& comparison, const std::string& svg, Document& out);
+
+std::string comparison_title(const Comparison& comparison);
+/// All but the title.
+void write_comparison(const Comparison& comparison, Document& out);
 std::string comparison_text(const Comparison& comparison, TableStyle style);
 std::string comparison_json(const Comparison& comparison);
 

@@ -3,125 +3,78 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <set>
 
 #include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "framework/comparison/comparison.h"
+#include "framework/comparison/quantities.h"
 #include "framework/runs/metric_infos.h"
 #include "framework/runs/metric_text.h"
 
 namespace attnlab {
 namespace {
 
-using Rows = std::vector<std::vector<std::string>>;
-
-std::string fixed(double value, int decimals) { return fmt::format("{:.{}f}", value, decimals); }
+/// Whether two means look the same, with the fewer decimals of the two.
+bool looks_equal(const ComparisonRow& a, const ComparisonRow& b) {
+  const Quantity left = quantity_of(a.metric, a.summary), right = quantity_of(b.metric, b.summary);
+  const int decimals = std::min(left.decimals, right.decimals);
+  return decimal(left.value, decimals) == decimal(right.value, decimals);
+}
 
 std::string percent_of_confidence(const Comparison& comparison) {
   return shortest(std::round(1e6 * (1 - comparison.options.level)) / 1e4) + " %";
 }
 
-std::string label_of(const Comparison& comparison, const std::string& attention) {
-  return attention + (attention == comparison.baseline ? " (baseline)" : "");
+/// 0.4 examples a second are not 0, and 205066 parameters have no decimals.
+Quantity cost_of(const MetricInfo& cost, double value) {
+  if (!metric_unit(cost).empty()) return quantity_of(cost, value);
+  const double size = std::abs(value);
+  return {.value = value,
+          .decimals = size >= 10 || value == std::floor(value) ? 0
+                      : size < 1                               ? 4
+                                                               : 2};
 }
 
-std::string cost_text(const MetricInfo& cost, double value) {
-  if (!metric_unit(cost).empty()) return value_text(cost, value);
-  const double size = std::abs(value);  // 0.4 examples a second are not 0
-  return fixed(value, size >= 10 || value == std::floor(value) ? 0 : size < 1 ? 4 : 2);
+TableCell optional_cell(const std::optional<double>& value) {
+  return value ? TableCell(Quantity{.value = *value}) : TableCell();
 }
 
-std::string seeds_of(const ComparisonRow& row) {
-  return fmt::format("{} of {}", row.summary.count, row.seeds.size());
+TableCell value_cell(const ComparisonRow& row, const Podium& podium) {
+  if (!row.gap) return {quantity_of(row.metric, row.summary), podium.mark(row)};
+  TableCell cell(std::string(name_of(row.gap.kind)), kAbsent);
+  cell.why = row.gap.text();
+  return cell;
 }
 
-std::string evaluation_text(const Comparison& comparison, const ComparisonRow& row,
-                            const std::string& name) {
+TableCell interval_cell(const ComparisonRow& row, const std::optional<Interval>& interval) {
+  if (!interval) return {};
+  TableCell cell(interval_text(row.metric, *interval, row.summary.mean));
+  cell.order = interval->low;
+  return cell;
+}
+
+TableCell p_cell(double p) {
+  TableCell cell(p_text(p));
+  cell.order = p;
+  return cell;
+}
+
+TableCell verdict_cell(const Comparison& comparison, const ComparisonRow& row) {
+  TableCell cell(verdict_text(comparison, row));
+  if (row.contrast->significant) cell.marks = row.improves() ? kBetter : kWorse;
+  if (row.contrast->gap) cell.why = row.contrast->gap.text();
+  return cell;
+}
+
+TableCell evaluation_cell(const Comparison& comparison, const ComparisonRow& row,
+                          const std::string& name) {
   const auto found = row.evaluations.find(name);
-  if (found == row.evaluations.end()) return "-";
+  if (found == row.evaluations.end()) return {};
+  const Summary& summary = found->second;
   const auto seeds = static_cast<std::int64_t>(row.seeds.size());
-  return summary_text(comparison.book.shared(name), found->second) +
-         fewer_text(found->second.count, seeds, row.summary.count);
-}
-
-Rows value_rows(const Comparison& comparison) {
-  const std::vector<MetricInfo> costs = recorded_costs(comparison);
-  const auto common = common_metric(comparison);
-  Rows rows = {{"experiment", "attention", "seeds", common ? metric_heading(*common) : "value",
-                percent_of_confidence(comparison) + " interval"}};
-  if (!common) rows[0].insert(rows[0].begin() + 3, "metric");
-  for (const PublishedNumbers& published : comparison.published) {
-    rows[0].push_back(published.source);
-  }
-  for (const std::string& name : comparison.evaluations) {
-    rows[0].push_back(metric_heading(comparison.book.shared(name)));
-  }
-  for (const MetricInfo& cost : costs) rows[0].push_back(metric_heading(cost));
-  for (const ComparisonRow& row : comparison.rows) {
-    std::vector<std::string> line = {row.experiment, label_of(comparison, row.attention),
-                                     seeds_of(row)};
-    if (!common) line.push_back(metric_heading(row.metric));
-    line.push_back(row.gap ? std::string(name_of(row.gap.kind))
-                           : summary_text(row.metric, row.summary));
-    line.push_back(row.interval ? interval_text(row.metric, *row.interval, row.summary.mean) : "-");
-    for (const PublishedNumbers& published : comparison.published) {
-      const std::string* value = published.find(row.experiment, row.attention);
-      line.push_back(value == nullptr ? "-" : *value);
-    }
-    for (const std::string& name : comparison.evaluations) {
-      line.push_back(evaluation_text(comparison, row, name));
-    }
-    for (const MetricInfo& cost : costs) {
-      const auto found = row.costs.find(cost.name);
-      line.push_back(found == row.costs.end() ? "-" : cost_text(cost, found->second));
-    }
-    rows.push_back(std::move(line));
-  }
-  return rows;
-}
-
-std::string optional_text(const std::optional<double>& value) {
-  return value ? fixed(*value, 2) : "-";
-}
-
-Rows contrast_rows(const Comparison& comparison) {
-  const bool corrected = comparison.options.correct == "holm";
-  const auto common = common_metric(comparison);
-  Rows rows = {{"experiment", "attention", "pairs",
-                common ? difference_heading(*common) : std::string("difference"),
-                percent_of_confidence(comparison) + " interval"}};
-  for (const PublishedNumbers& published : comparison.published) {
-    rows[0].push_back(published.source);
-  }
-  rows[0].insert(rows[0].end(), {"d_z", "rank-biserial", "p"});
-  if (corrected) rows[0].push_back("p (Holm)");
-  rows[0].push_back("verdict");
-  for (const ComparisonRow& row : comparison.rows) {
-    if (!row.contrast) continue;
-    const Contrast& contrast = *row.contrast;
-    const double like = row.summary.mean;
-    std::vector<std::string> line = {row.experiment, row.attention,
-                                     std::to_string(contrast.difference.count)};
-    line.push_back(
-        contrast.difference.count == 0
-            ? "-"
-            : difference_text(row.metric, contrast.difference.mean, like, contrast.interval));
-    line.push_back(contrast.interval ? interval_text(row.metric, *contrast.interval, like) : "-");
-    for (const PublishedNumbers& published : comparison.published) {
-      const std::string value =
-          published.difference(row.experiment, row.attention, comparison.baseline);
-      line.push_back(value.empty() ? "-" : value);
-    }
-    line.push_back(optional_text(contrast.dz));
-    line.push_back(optional_text(contrast.rank_biserial));
-    line.push_back(contrast.test ? p_text(contrast.test->p_value) : "-");
-    if (corrected) line.push_back(contrast.test ? p_text(contrast.adjusted_p) : "-");
-    line.push_back(verdict_text(comparison, row));
-    rows.push_back(std::move(line));
-  }
-  return rows;
+  return quantity_of(comparison.book.shared(name), summary,
+                     summary.count == row.summary.count ? 0 : seeds);
 }
 
 std::string seeds_text(const std::vector<std::int64_t>& seeds) {
@@ -154,95 +107,9 @@ std::vector<std::string> gap_lines(const Comparison& comparison) {
   return lines;
 }
 
-class Page {
- public:
-  explicit Page(TableStyle style) : markdown_(style == TableStyle::markdown), style_(style) {}
-
-  void heading(const std::string& text, bool top = false) {
-    if (!out_.empty()) out_ += "\n";
-    const std::string line = one_line(text, kLongestMessageLine);
-    out_ += markdown_ ? fmt::format("{}{}\n\n", top ? "# " : "## ", markdown_line(line))
-                      : line + "\n\n";
-  }
-  /// Our own words, and what is named in them.
-  void text(const std::string& text) { out_ += printable(text); }
-  void table(const Rows& rows) { out_ += table_text(rows, style_) + "\n"; }
-  void list(const std::vector<std::string>& lines) {
-    for (const std::string& line : lines) {
-      const std::string clean = one_line(line, kLongestMessageLine);
-      out_ += fmt::format("- {}\n", markdown_ ? markdown_line(clean) : clean);
-    }
-  }
-  /// Lines whose columns matter.
-  void figure(const std::string& text) {
-    out_ += markdown_ ? fmt::format("```\n{}```\n", printable(text)) : printable(text);
-  }
-  std::string take() { return std::move(out_); }
-
- private:
-  bool markdown_;
-  TableStyle style_;
-  std::string out_;
-};
-
-std::vector<std::string> lines_of(const std::vector<ConfigDifference>& differences) {
-  std::vector<std::string> lines;
-  lines.reserve(differences.size());
-  for (const ConfigDifference& one : differences) lines.push_back(one.text());
-  return lines;
-}
-
-void write_matched(const Comparison& comparison, Page& page) {
-  if (comparison.matched.empty()) return;
-  page.text(
-      "The suite gave each attention a value of its own, as part of it (`match:`, `set:`):\n");
-  page.list(lines_of(comparison.matched));
-}
-
-void write_proof(const Comparison& comparison, Page& page) {
-  write_matched(comparison, page);
-  if (comparison.differences.empty()) {
-    page.text(fmt::format(
-        "The frozen configurations of {} runs agree: within each experiment all {} values outside "
-        "`attention`, the data and the other plugins' files are the same.\n",
-        comparison.runs, comparison.values));
-    return;
-  }
-  page.heading("NOT A FAIR COMPARISON: the runs differ in more than the attention");
-  page.list(lines_of(comparison.differences));
-}
-
-std::string ranking_sentence(const Ranking& ranking, double level) {
-  const FriedmanResult& test = ranking.test;
-  const std::string k = std::to_string(ranking.attentions.size()),
-                    n = std::to_string(ranking.experiments.size());
-  std::string text =
-      fmt::format("{} attentions over {} experiments. Friedman's chi-squared {}, p = {}{}.\n", k, n,
-                  fixed(test.chi_squared, 3), p_text(test.p_value()),
-                  test.exact_p ? " (exact)" : " (Iman and Davenport's F)");
-  if (test.p_value() > level) {
-    text += fmt::format(
-        "No difference among the attentions is shown at the level {}: read nothing into the order "
-        "below.\n",
-        shortest(level));
-  }
-  return text + "\n";
-}
-
-void write_ranking(const Comparison& comparison, Page& page) {
-  if (comparison.experiments.size() < 2) return;
-  page.heading("Ranks across experiments");
-  if (comparison.ranking) {
-    const Ranking& ranking = *comparison.ranking;
-    page.text(ranking_sentence(ranking, comparison.options.level));
-    page.figure(
-        rank_diagram(ranking.attentions, ranking.test.mean_ranks, ranking.critical_difference));
-  } else {
-    page.text(fmt::format("None: {}.\n", comparison.no_ranking));
-  }
-  if (comparison.left_out.empty()) return;
-  page.text("\nLeft out:\n");
-  page.list(comparison.left_out);
+void write_section(const char* heading, const std::vector<std::string>& lines, Document& out) {
+  if (!lines.empty()) out.heading(heading);
+  out.list(lines);
 }
 
 }  // namespace
@@ -314,33 +181,207 @@ std::string test_sentence(const Comparison& comparison) {
               ? fmt::format("; Holm's correction over {} {}", comparison.tests,
                             comparison.tests == 1 ? "comparison" : "comparisons")
               : "; no correction for several comparisons";
-  return fmt::format("{}; level {}. Differences are attention minus baseline.\n", text,
+  return fmt::format("{}; level {}. Differences are attention minus baseline.", text,
                      shortest(comparison.options.level));
 }
 
-std::string comparison_text(const Comparison& comparison, TableStyle style) {
-  Page page(style);
-  page.heading(
-      fmt::format("Comparison of {} with {}", metric_phrase(comparison), comparison.baseline),
-      true);
-  page.table(value_rows(comparison));
-  page.text(fmt::format("mean ± sample standard deviation over the seeds that are done{}\n\n",
-                        any_shares_of_runs(comparison, comparison.experiments)
-                            ? "; shares of runs with Wilson's interval of 95 %"
-                            : ""));
-  const Rows contrasts = contrast_rows(comparison);
-  if (contrasts.size() > 1) {
-    page.table(contrasts);
-    page.text(test_sentence(comparison));
+unsigned Podium::mark(const ComparisonRow& row) const {
+  if (row.gap || first == nullptr) return 0;
+  return looks_equal(row, *first)                         ? kBest
+         : second != nullptr && looks_equal(row, *second) ? kSecond
+                                                          : 0;
+}
+
+std::map<std::string, Podium> podiums_of(const Comparison& comparison) {
+  std::map<std::string, std::vector<const ComparisonRow*>> rows;
+  std::map<std::string, Podium> out;
+  for (const ComparisonRow& row : comparison.rows) {
+    out[row.experiment];
+    if (!row.gap) rows[row.experiment].push_back(&row);
   }
-  write_proof(comparison, page);
-  write_ranking(comparison, page);
-  const std::vector<std::string> gaps = gap_lines(comparison);
-  if (!gaps.empty()) page.heading("What is missing");
-  page.list(gaps);
-  if (!comparison.notes.empty()) page.heading("Notes");
-  page.list(comparison.notes);
-  return page.take();
+  for (auto& [experiment, own] : rows) {
+    if (own.size() < 2) continue;  // the only one is not the best of anything
+    const bool higher = comparison.metrics.at(experiment).better == Better::higher;
+    std::stable_sort(own.begin(), own.end(), [&](const auto* a, const auto* b) {
+      return higher ? a->summary.mean > b->summary.mean : a->summary.mean < b->summary.mean;
+    });
+    const auto second = std::find_if(own.begin(), own.end(),
+                                     [&](const auto* row) { return !looks_equal(*row, *own[0]); });
+    out[experiment] = {own[0], second == own.end() ? nullptr : *second};
+  }
+  return out;
+}
+
+Table value_table(const Comparison& comparison, const ShownExperiments& shows) {
+  const auto common = common_metric(comparison);
+  const std::vector<MetricInfo> costs = recorded_costs(comparison);
+  Table table{"", {"experiment", "attention", {"seeds", true, "seeds that are done, of all"}}};
+  const auto column = [&](const std::string& heading, const char* help) {
+    table.columns.emplace_back(heading, /*number=*/true, help);
+  };
+  if (!common) table.columns.emplace_back("metric");
+  column(common ? metric_heading(*common) : "value",
+         "mean ± sample standard deviation over seeds; of a share of runs Wilson's interval");
+  column(percent_of_confidence(comparison) + " interval",
+         "of the mean, by Student's distribution; of a share of runs, Wilson's");
+  for (const PublishedNumbers& one : comparison.published) column(one.source, "published");
+  for (const std::string& name : comparison.evaluations) {
+    column(metric_heading(comparison.book.shared(name)),
+           "of an evaluation of the finished runs, mean ± sample standard deviation");
+  }
+  for (const MetricInfo& cost : costs) {
+    column(metric_heading(cost), "mean over the runs that are done");
+  }
+  const std::map<std::string, Podium> podiums = podiums_of(comparison);
+  for (const ComparisonRow& row : comparison.rows) {
+    if (!shows(row.experiment)) continue;
+    std::vector<TableCell>& cells = table.rows.emplace_back(1, row.experiment);
+    cells.emplace_back(row.attention);
+    if (row.attention == comparison.baseline) cells.back().aside = "(baseline)";
+    cells.emplace_back(fmt::format("{} of {}", row.summary.count, row.seeds.size()));
+    if (!common) cells.emplace_back(metric_heading(row.metric));
+    cells.push_back(value_cell(row, podiums.at(row.experiment)));
+    cells.push_back(interval_cell(row, row.interval));
+    for (const PublishedNumbers& published : comparison.published) {
+      const std::string* value = published.find(row.experiment, row.attention);
+      cells.push_back(value == nullptr ? TableCell() : TableCell(*value));
+    }
+    for (const std::string& name : comparison.evaluations) {
+      cells.push_back(evaluation_cell(comparison, row, name));
+    }
+    for (const MetricInfo& cost : costs) {
+      const auto found = row.costs.find(cost.name);
+      cells.push_back(found == row.costs.end() ? TableCell() : cost_of(cost, found->second));
+    }
+  }
+  return table;
+}
+
+Table contrast_table(const Comparison& comparison, const ShownExperiments& shows) {
+  const bool corrected = comparison.options.correct == "holm";
+  const auto common = common_metric(comparison);
+  Table table{"",
+              {"experiment",
+               "attention",
+               {"pairs", true},
+               {common ? difference_heading(*common) : "difference", true,
+                "to the baseline, over pairs of one seed"},
+               {percent_of_confidence(comparison) + " interval", true}}};
+  for (const PublishedNumbers& published : comparison.published) {
+    table.columns.emplace_back(published.source, true, "published difference to the baseline");
+  }
+  for (const char* heading : {"d_z", "rank-biserial", "p", "p (Holm)"}) {
+    if (corrected || heading[0] != 'p' || heading[1] == 0) {
+      table.columns.emplace_back(heading, /*number=*/true);
+    }
+  }
+  table.columns.emplace_back("verdict");
+  for (const ComparisonRow& row : comparison.rows) {
+    if (!row.contrast || !shows(row.experiment)) continue;
+    const Contrast& contrast = *row.contrast;
+    std::vector<TableCell>& cells = table.rows.emplace_back(1, row.experiment);
+    cells.emplace_back(row.attention);
+    cells.emplace_back(std::to_string(contrast.difference.count));
+    Quantity difference =
+        difference_of(row.metric, contrast.difference.mean, row.summary.mean, contrast.interval);
+    difference.interval.reset();  // it has a column
+    cells.push_back(contrast.difference.count == 0 ? TableCell() : difference);
+    cells.push_back(interval_cell(row, contrast.interval));
+    for (const PublishedNumbers& published : comparison.published) {
+      const std::string value =
+          published.difference(row.experiment, row.attention, comparison.baseline);
+      cells.push_back(value.empty() ? TableCell() : TableCell(value));
+    }
+    cells.push_back(optional_cell(contrast.dz));
+    cells.push_back(optional_cell(contrast.rank_biserial));
+    cells.push_back(contrast.test ? p_cell(contrast.test->p_value) : TableCell());
+    if (corrected) cells.push_back(contrast.test ? p_cell(contrast.adjusted_p) : TableCell());
+    cells.push_back(verdict_cell(comparison, row));
+  }
+  return table;
+}
+
+std::vector<std::string> difference_lines(const std::vector<ConfigDifference>& differences) {
+  std::vector<std::string> lines;
+  lines.reserve(differences.size());
+  for (const ConfigDifference& one : differences) lines.push_back(one.text());
+  return lines;
+}
+
+void write_proof(const Comparison& comparison, Document& out, bool joined) {
+  if (!comparison.matched.empty()) {
+    out.paragraph(
+        "The suite gave each attention a value of its own, as part of it (`match:`, `set:`):",
+        joined);
+    out.list(difference_lines(comparison.matched), /*joined=*/true);
+  }
+  if (comparison.differences.empty()) {
+    out.paragraph(fmt::format("The frozen configurations of {} runs agree: within each experiment "
+                              "all {} values outside `attention`, the data and the other plugins' "
+                              "files are the same.",
+                              comparison.runs, comparison.values),
+                  joined && comparison.matched.empty());
+  } else {
+    out.warning(kNotFair);
+    out.list(difference_lines(comparison.differences));
+  }
+}
+
+void write_ranking(const Comparison& comparison, const std::string& svg, Document& out) {
+  if (comparison.ranking) {
+    const Ranking& ranking = *comparison.ranking;
+    const FriedmanResult& test = ranking.test;
+    out.paragraph(fmt::format(
+        "{} attentions over {} experiments. Friedman's chi-squared {}, p = "
+        "{}{}.",
+        ranking.attentions.size(), ranking.experiments.size(), decimal(test.chi_squared, 3),
+        p_text(test.p_value()), test.exact_p ? " (exact)" : " (Iman and Davenport's F)"));
+    if (test.p_value() > comparison.options.level) {
+      out.paragraph(fmt::format("No difference among the attentions is shown at the level {}: read "
+                                "nothing into the order below.",
+                                shortest(comparison.options.level)),
+                    /*joined=*/true);
+    }
+    out.figure(
+        {svg, rank_diagram(ranking.attentions, test.mean_ranks, ranking.critical_difference), ""});
+  } else {
+    out.paragraph(fmt::format("There is no diagram: {}.", comparison.no_ranking));
+  }
+  if (comparison.left_out.empty()) return;
+  out.paragraph("Left out:");
+  out.list(comparison.left_out, /*joined=*/true);
+}
+
+std::string comparison_title(const Comparison& comparison) {
+  return fmt::format("Comparison of {} with {}", metric_phrase(comparison), comparison.baseline);
+}
+
+void write_comparison(const Comparison& comparison, Document& out) {
+  const auto all = [](const std::string&) { return true; };
+  out.table(value_table(comparison, all));
+  out.paragraph(fmt::format("mean ± sample standard deviation over the seeds that are done{}",
+                            any_shares_of_runs(comparison, comparison.experiments)
+                                ? "; shares of runs with Wilson's interval of 95 %"
+                                : ""));
+  const Table contrasts = contrast_table(comparison, all);
+  if (!contrasts.rows.empty()) {
+    out.table(contrasts);
+    out.paragraph(test_sentence(comparison));
+  }
+  write_proof(comparison, out, /*joined=*/!contrasts.rows.empty());
+  if (comparison.experiments.size() > 1) {
+    out.heading("Ranks across experiments");
+    write_ranking(comparison, "", out);
+  }
+  write_section("What is missing", gap_lines(comparison), out);
+  write_section("Notes", comparison.notes, out);
+}
+
+std::string comparison_text(const Comparison& comparison, TableStyle style) {
+  TextDocument out(style);
+  out.title(comparison_title(comparison));
+  write_comparison(comparison, out);
+  return out.take();
 }
 
 }  // namespace attnlab

@@ -1,4 +1,5 @@
 #include "framework/comparison/domain_effects.h"
+#include "framework/comparison/quantities.h"
 
 #include <fmt/format.h>
 
@@ -64,7 +65,7 @@ std::string reason_without(const DomainPage& page, const DomainCell& cell) {
   if (is_constant(cell)) {
     return fmt::format(
         "every pair differs by {}",
-        difference_text(cell.row.metric, contrast->difference.mean, cell.row.summary.mean));
+        plain(difference_of(cell.row.metric, contrast->difference.mean, cell.row.summary.mean)));
   }
   return fmt::format("{} of the {} pairs that an effect needs", contrast->difference.count,
                      kFewestPairs);

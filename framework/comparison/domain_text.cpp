@@ -6,6 +6,7 @@
 
 #include "framework/base/text.h"
 #include "framework/comparison/domains.h"
+#include "framework/comparison/quantities.h"
 #include "framework/runs/metric_text.h"
 
 namespace attnlab {
@@ -14,6 +15,8 @@ namespace {
 bool is_baseline(const DomainPage& page, const DomainRow& row) {
   return row.attention == page.baseline;
 }
+
+bool is_warning(const std::string& note) { return note.rfind("WARNING", 0) == 0; }
 
 /// "2 of 3 diverged", "standard: 3 of 3 diverged", or both.
 std::string divergence_text(const DomainPage& page, const DomainCell& cell, std::size_t column) {
@@ -28,19 +31,34 @@ std::string divergence_text(const DomainPage& page, const DomainCell& cell, std:
 
 }  // namespace
 
-std::string cell_text(const DomainPage& page, const DomainRow& row, std::size_t column) {
+TableCell domain_cell(const DomainPage& page, const DomainRow& row, std::size_t column) {
   const DomainCell& cell = row.cells[column];
-  if (cell.row.summary.count == 0) return std::string(name_of(cell.row.gap.kind));
-  if (is_baseline(page, row)) return summary_text(cell.row.metric, cell.row.summary);
-  if (!cell.row.contrast || cell.row.contrast->difference.count == 0) {
-    return "mean " + summary_text(cell.row.metric, cell.row.summary);
+  const std::string verdict = cell_verdict(page, row, column);
+  if (cell.row.summary.count == 0) {
+    TableCell out(verdict, kAbsent);
+    out.why = cell.row.gap.reason;
+    return out;
   }
-  const Contrast& contrast = *cell.row.contrast;
-  const double like = cell.row.summary.mean;
-  std::string text =
-      difference_text(cell.row.metric, contrast.difference.mean, like, contrast.interval);
-  if (contrast.interval) text += " " + interval_text(cell.row.metric, *contrast.interval, like);
-  return text;
+  TableCell out(quantity_of(cell.row.metric, cell.row.summary));
+  if (!is_baseline(page, row)) {
+    if (!cell.row.contrast || cell.row.contrast->difference.count == 0) {
+      out.text = "mean";
+    } else {
+      out.number = difference_of(cell.row.metric, cell.row.contrast->difference.mean,
+                                 cell.row.summary.mean, cell.row.contrast->interval);
+    }
+  }
+  out.aside = verdict;
+  out.note = missing_text(page, row, column);
+  out.marks = verdict == "better" ? kBetter : verdict == "worse" ? kWorse : 0;
+  return out;
+}
+
+std::string cell_text(const DomainPage& page, const DomainRow& row, std::size_t column) {
+  TableCell cell = domain_cell(page, row, column);
+  cell.aside.clear();
+  cell.note.clear();
+  return plain(cell);
 }
 
 std::string cell_verdict(const DomainPage& page, const DomainRow& row, std::size_t column) {
@@ -60,14 +78,6 @@ std::string cell_verdict(const DomainPage& page, const DomainRow& row, std::size
   if (is_share_of_runs(cell.row.metric)) options.test = name_of(PairedTest::permutation);
   const bool reachable = reach_note(options, contrast.difference.count, tests).empty();
   return reachable ? "not shown" : "out of reach";
-}
-
-std::string cell_line(const DomainPage& page, const DomainRow& row, std::size_t column) {
-  const std::string verdict = cell_verdict(page, row, column);
-  const std::string missing = missing_text(page, row, column);
-  std::string text = cell_text(page, row, column);
-  if (!verdict.empty() && verdict != text) text += " " + verdict;
-  return missing.empty() ? text : text + "; " + missing;
 }
 
 std::string missing_text(const DomainPage& page, const DomainRow& row, std::size_t column) {
@@ -109,10 +119,24 @@ std::vector<std::string> quality_domains(const DomainPage& page) {
   return out;
 }
 
-std::string effect_text(const DomainRow& row, const std::string& domain) {
+std::vector<std::string> page_warnings(const DomainPage& page) {
+  std::vector<std::string> out = page.notes;
+  std::erase_if(out, [](const std::string& note) { return !is_warning(note); });
+  if (!page.differences.empty()) out.emplace_back(kNotFair);
+  return out;
+}
+
+std::vector<std::string> plain_notes(const DomainPage& page) {
+  std::vector<std::string> out = page.notes;
+  std::erase_if(out, is_warning);
+  return out;
+}
+
+TableCell effect_cell(const DomainRow& row, const std::string& domain) {
   const auto found = row.effects.find(domain);
-  if (found == row.effects.end()) return "-";
-  return fmt::format("{:+.2f} ± {:.2f}", found->second.value, std::sqrt(found->second.variance));
+  if (found == row.effects.end()) return {};
+  return Quantity{
+      .value = found->second.value, .sign = true, .spread = std::sqrt(found->second.variance)};
 }
 
 std::string column_heading(const DomainPage& page, std::size_t column) {
@@ -122,8 +146,7 @@ std::string column_heading(const DomainPage& page, std::size_t column) {
   if (!metric.name.empty()) {
     text += fmt::format(" ({}{}{})", metric.name, unit.empty() ? "" : ", ", unit);
   }
-  if (metric.better == Better::neither) return text;
-  return text + (metric.better == Better::higher ? " ↑" : " ↓");
+  return text + arrow_of(metric);
 }
 
 std::string column_label(const DomainPage& page, std::size_t column) {
@@ -132,15 +155,13 @@ std::string column_label(const DomainPage& page, std::size_t column) {
   return one.title == one.domain ? heading : fmt::format("{}: {}", one.domain, heading);
 }
 
-std::string summary_cell_text(const DomainRow& row) {
-  if (!row.summary) return "-";
-  const RandomEffects& summary = *row.summary;
-  return fmt::format("{:+.2f} [{:.2f}, {:.2f}]", summary.mean, summary.interval->low,
-                     summary.interval->high);
+TableCell summary_cell(const DomainRow& row) {
+  if (!row.summary) return {};
+  return Quantity{.value = row.summary->mean, .sign = true, .interval = row.summary->interval};
 }
 
-std::string ratio_text(const std::optional<double>& ratio) {
-  return ratio ? fmt::format("{:.2f}", *ratio) : "-";
+TableCell ratio_cell(const std::optional<double>& ratio) {
+  return ratio ? TableCell(Quantity{.value = *ratio}) : TableCell();
 }
 
 std::vector<std::string> page_assumptions(const DomainPage& page) {

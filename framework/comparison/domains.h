@@ -115,15 +115,15 @@ struct DomainPage {
 DomainPage build_domain_page(const RunCollection& collection, const CompareOptions& options,
                              const std::string& baseline, const Catalogue* catalogue = nullptr);
 
-/// A cell's difference in its metric's unit with interval: "+0.86 [0.21, 1.51]"; of the baseline
-/// its own mean and deviation, and of an attention without a pair, too: "mean 71.20 ± 0.31"; else
-/// why there is none.
+/// A cell's difference in its metric's unit with interval, its verdict and what is missing:
+/// "+0.86 [0.21, 1.51] better; 1 of 3 missing"; of the baseline its own mean and deviation, and of
+/// an attention without a pair, too: "mean 71.20 ± 0.31"; else why there is none.
+TableCell domain_cell(const DomainPage& page, const DomainRow& row, std::size_t column);
+/// The number alone: "+0.86 [0.21, 1.51]".
 std::string cell_text(const DomainPage& page, const DomainRow& row, std::size_t column);
 /// "better", "worse", "not shown", "2 of 3 diverged", "standard: 3 of 3 diverged",
 /// "incompatible"...; empty of the baseline.
 std::string cell_verdict(const DomainPage& page, const DomainRow& row, std::size_t column);
-/// Both in one line: "+0.86 [0.21, 1.51] better".
-std::string cell_line(const DomainPage& page, const DomainRow& row, std::size_t column);
 /// "1 of 3 missing" of a cell with a value: seeds that it is not of, because they failed, have no
 /// run or no value, here or of the baseline, and did not diverge. Empty where there are none.
 std::string missing_text(const DomainPage& page, const DomainRow& row, std::size_t column);
@@ -131,16 +131,19 @@ std::string missing_text(const DomainPage& page, const DomainRow& row, std::size
 std::vector<std::string> page_absences(const DomainPage& page);
 /// Domains of the quality columns, in their order.
 std::vector<std::string> quality_domains(const DomainPage& page);
-/// A domain's effect "+1.23 ± 0.58", its standard error behind it; "-" where there is none.
-std::string effect_text(const DomainRow& row, const std::string& domain);
+/// What nobody may take the page without: notes that warn, and that it is not fair.
+std::vector<std::string> page_warnings(const DomainPage& page);
+std::vector<std::string> plain_notes(const DomainPage& page);
+/// A domain's effect with its standard error: "+1.23 ± 0.58".
+TableCell effect_cell(const DomainRow& row, const std::string& domain);
 /// "clean (points)", with the metric's unit and an arrow to its better side.
 std::string column_heading(const DomainPage& page, std::size_t column);
 /// The same behind the column's domain: "images: clean (accuracy, points) ↑".
 std::string column_label(const DomainPage& page, std::size_t column);
-/// "0.42 [-0.10, 0.94]": the summary over domains; "-" without one.
-std::string summary_cell_text(const DomainRow& row);
-/// "1.05", "-".
-std::string ratio_text(const std::optional<double>& ratio);
+/// The summary over domains: "+0.42 [-0.10, 0.94]".
+TableCell summary_cell(const DomainRow& row);
+/// "1.05".
+TableCell ratio_cell(const std::optional<double>& ratio);
 /// What is assumed and what is corrected for: a sentence each.
 std::vector<std::string> page_assumptions(const DomainPage& page);
 

@@ -17,6 +17,8 @@
 #include <string_view>
 #include <vector>
 
+#include "framework/document/document.h"
+
 namespace attnlab {
 
 /// Mean and spread of a metric over seeds.
@@ -30,10 +32,6 @@ struct Summary {
 };
 
 Summary summary_of(const std::vector<double>& values);
-
-struct Interval {
-  double low = 0, high = 0;
-};
 
 /// Student's interval of the mean; empty for fewer than two values.
 /// @param confidence  e.g. 0.95. @throws Error outside (0, 1).

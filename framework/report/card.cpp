@@ -2,141 +2,128 @@
 
 #include <fmt/format.h>
 
-#include "framework/base/foreign_text.h"
 #include "framework/base/json.h"
 #include "framework/base/text.h"
-#include "framework/comparison/table.h"
+#include "framework/document/text.h"
 #include "framework/report/citations.h"
 
 namespace attnlab {
 namespace {
 
 using nlohmann::json;
-using Rows = std::vector<std::vector<std::string>>;
-
-/// Plugins' words, runs' names and folders may hold anything.
-std::string foreign(const std::string& text) {
-  return markdown_line(one_line(text, kLongestMessageLine));
-}
 
 /// "softmax(Q K̄ᵀ) V with keys of unit length": manifests say the equation in their summary.
-std::string identity_text(const Card& card) {
+void write_identity(const Card& card, Document& out) {
   const Manifest& manifest = *card.manifest;
-  std::string out =
-      fmt::format("# {}\n\n{}\n\n", foreign(manifest.name), foreign(manifest.summary));
-  out += table_text({{"id", manifest.id},
-                     {"version", manifest.version},
-                     {"licence", manifest.licence},
-                     {"file", card.file}});
-  if (!manifest.citation.empty()) {
-    out += "\nCite:\n\n";
-    for (const std::string& work : works_of(manifest.citation)) out += "- " + foreign(work) + "\n";
-  }
-  return out;
+  out.title(manifest.name);
+  out.paragraph(manifest.summary);
+  out.table({"",
+             {"id", manifest.id},
+             {{"version", manifest.version}, {"licence", manifest.licence}, {"file", card.file}},
+             ""});
+  if (manifest.citation.empty()) return;
+  out.paragraph("Cite:");
+  out.list(works_of(manifest.citation));
 }
 
-std::string options_text(const Manifest& manifest) {
-  if (manifest.options.empty()) return "It has no options.\n";
-  Rows rows = {{"option", "type", "default", "is"}};
+void write_options(const Manifest& manifest, Document& out) {
+  out.heading("Options");
+  if (manifest.options.empty()) return out.paragraph("It has no options.");
+  Table table{"", {"option", "type", "default", "is"}};
   for (const OptionSpec& option : manifest.options) {
-    rows.push_back({option.name, option.type_text(),
-                    option.holds_options() ? "-" : to_flow(option.default_value), option.help});
+    table.rows.push_back({option.name, option.type_text(),
+                          option.holds_options() ? "-" : to_flow(option.default_value),
+                          option.help});
   }
-  return table_text(rows);
+  out.table(table);
 }
 
-std::string traits_text(const Manifest& manifest) {
+void write_traits(const Manifest& manifest, Document& out) {
   std::vector<std::string> honoured, lacked;
   for (const auto& [trait, value] : manifest.traits) (value ? honoured : lacked).push_back(trait);
-  return fmt::format("- honours: {}\n- lacks: {}\n",
-                     honoured.empty() ? "nothing" : join(honoured, ", "),
-                     lacked.empty() ? "nothing" : join(lacked, ", "));
+  out.heading("What it honours");
+  out.list({"honours: " + (honoured.empty() ? "nothing" : join(honoured, ", ")),
+            "lacks: " + (lacked.empty() ? "nothing" : join(lacked, ", "))});
 }
 
-std::string conformance_text(const std::string& text) {
-  if (text.empty()) return "Not asked here (`attnlab plugin test` does).\n";
+void write_conformance(const std::string& text, Document& out) {
+  out.heading("Its contract");
+  if (text.empty()) return out.paragraph("Not asked here (`attnlab plugin test` does).");
   const json in = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!in.is_object() || !in.contains("counts") || !in.contains("checks")) {
     throw DataError("the conformance test gave no result; run attnlab plugin test by itself");
   }
   const json& counts = in.at("counts");
-  std::string out = fmt::format(
-      "{} of {} checks passed, {} failed, {} not applicable, {} skipped.\n",
-      counts.at("passed").get<int>(), in.at("checks").size(), counts.at("failed").get<int>(),
-      counts.at("not applicable").get<int>(), counts.at("skipped").get<int>());
+  out.paragraph(fmt::format("{} of {} checks passed, {} failed, {} not applicable, {} skipped.",
+                            counts.at("passed").get<int>(), in.at("checks").size(),
+                            counts.at("failed").get<int>(), counts.at("not applicable").get<int>(),
+                            counts.at("skipped").get<int>()));
+  std::vector<std::string> failed;
   for (const json& check : in.at("checks")) {
     if (check.at("outcome") != "failed") continue;
-    out += fmt::format("- FAILED {}: {}\n", foreign(check.at("check").get<std::string>()),
-                       foreign(check.at("message").get<std::string>()));
+    failed.push_back(fmt::format("FAILED {}: {}", check.at("check").get<std::string>(),
+                                 check.at("message").get<std::string>()));
   }
-  return out;
+  out.list(failed, /*joined=*/true);
 }
 
-bool is_warning(const std::string& note) { return note.rfind("WARNING", 0) == 0; }
-
-std::string results_text(const Card& card) {
-  if (!card.page) return "No runs were given (`--runs DIR`).\n";
-  const DomainPage& page = *card.page;
-  const DomainRow& row = page.row(card.label);
-  std::string out;
-  for (const std::string& note : page.notes) {
-    if (is_warning(note)) out += fmt::format("**{}**\n\n", foreign(note));
-  }
-  if (!page.differences.empty()) {
-    out += "**NOT A FAIR COMPARISON: more than the attention differs.**\n\n";
-  }
-  const bool baseline = row.attention == page.baseline;
-  Rows rows = {{"column", "role", baseline ? "value" : "difference to " + page.baseline, "verdict",
-                "missing"}};
-  for (std::size_t i = 0; i < page.columns.size(); ++i) {
-    const std::string missing = missing_text(page, row, i);
-    rows.push_back({column_label(page, i), std::string(name_of(page.columns[i].role)),
-                    cell_text(page, row, i), cell_verdict(page, row, i),
-                    missing.empty() ? row.cells[i].row.gap.reason : missing});
-  }
-  out += table_text(rows);
-  if (baseline) return out + "\nIt is the baseline of these runs.\n";
-  out += fmt::format(
-      "\nOver domains (standardised, above 0 is better): {}{}.\n", summary_cell_text(row),
-      row.without_effect.empty() ? "" : "; without " + join(row.without_effect, ", "));
-  out += fmt::format("\nBeside {}: time {}, memory {}, parameters {}, FLOPs {}.\n", page.baseline,
-                     ratio_text(row.costs.time), ratio_text(row.costs.memory),
-                     ratio_text(row.costs.parameters), ratio_text(row.costs.flops));
+std::vector<std::string> claims_of(const DomainPage& page, const std::string& attention) {
+  std::vector<std::string> out;
   for (const ClaimCheck& one : page.claims) {
-    if (one.claim.attention != row.attention) continue;
-    out += fmt::format("\n- Claim ({}): {} on {}, {}: **{}** here ({}).", foreign(one.claim.source),
-                       one.claim.better ? "better" : "worse", foreign(one.claim.experiment),
-                       foreign(one.claim.text.empty() ? one.claim.metric : one.claim.text),
-                       name_of(one.outcome), foreign(one.found));
+    if (one.claim.attention != attention) continue;
+    out.push_back(fmt::format("Claim ({}): {} on {}, {}: **{}** here ({}).", one.claim.source,
+                              one.claim.better ? "better" : "worse", one.claim.experiment,
+                              one.claim.text.empty() ? one.claim.metric : one.claim.text,
+                              name_of(one.outcome), one.found));
   }
-  return out + "\n";
+  return out;
 }
 
-std::string reading_text(const Card& card) {
-  if (!card.page) return "";
-  std::string out;
-  for (const std::string& note : card.page->notes) {
-    if (is_warning(note)) continue;
-    out += out.empty() ? "\n## Notes on the runs\n\n" : "";
-    out += "- " + foreign(note) + "\n";
+void write_results(const DomainPage& page, const DomainRow& row, Document& out) {
+  for (const std::string& warning : page_warnings(page)) out.warning(warning);
+  const bool baseline = row.attention == page.baseline;
+  Table table{"",
+              {"column", "role", baseline ? "value" : "difference to " + page.baseline, "verdict",
+               "missing"}};
+  for (std::size_t i = 0; i < page.columns.size(); ++i) {
+    TableCell cell = domain_cell(page, row, i);
+    table.rows.push_back({column_label(page, i), std::string(name_of(page.columns[i].role)),
+                          cell_text(page, row, i), cell_verdict(page, row, i),
+                          cell.note.empty() ? cell.why : cell.note});
   }
-  out += "\n## How to read it\n\n";
-  for (const std::string& line : page_assumptions(*card.page)) out += "- " + line + "\n";
-  return out;
+  out.table(table);
+  if (baseline) return out.paragraph("It is the baseline of these runs.");
+  out.paragraph(
+      fmt::format("Over domains (standardised, above 0 is better): {}{}.", plain(summary_cell(row)),
+                  row.without_effect.empty() ? "" : "; without " + join(row.without_effect, ", ")));
+  out.paragraph(
+      fmt::format("Beside {}: time {}, memory {}, parameters {}, FLOPs {}.", page.baseline,
+                  plain(ratio_cell(row.costs.time)), plain(ratio_cell(row.costs.memory)),
+                  plain(ratio_cell(row.costs.parameters)), plain(ratio_cell(row.costs.flops))));
+  out.list(claims_of(page, row.attention));
 }
 
 }  // namespace
 
 std::string card_markdown(const Card& card) {
-  std::string out = identity_text(card);
-  out += "\n## Options\n\n" + options_text(*card.manifest);
-  out += "\n## What it honours\n\n" + traits_text(*card.manifest);
-  out += "\n## Its contract\n\n" + conformance_text(card.conformance);
-  out += "\n## Results" + (card.runs.empty() ? "" : " (" + foreign(card.runs) + ")") + "\n\n" +
-         results_text(card);
-  return out + reading_text(card) +
-         fmt::format("\nattnlab {}, {}: `{}`\n", ATTNLAB_VERSION, card.date,
-                     one_line(card.command, card.command.size()));
+  TextDocument out(TableStyle::markdown);
+  write_identity(card, out);
+  write_options(*card.manifest, out);
+  write_traits(*card.manifest, out);
+  write_conformance(card.conformance, out);
+  out.heading("Results" + (card.runs.empty() ? "" : " (" + card.runs + ")"));
+  if (card.page) {
+    write_results(*card.page, card.page->row(card.label), out);
+    const std::vector<std::string> notes = plain_notes(*card.page);
+    if (!notes.empty()) out.heading("Notes on the runs");
+    out.list(notes);
+    out.heading("How to read it");
+    out.list(page_assumptions(*card.page));
+  } else {
+    out.paragraph("No runs were given (`--runs DIR`).");
+  }
+  out.stamp(card.date, card.command);
+  return out.take();
 }
 
 }  // namespace attnlab

@@ -9,7 +9,7 @@
 
 #include "framework/base/text.h"
 #include "framework/config/compose.h"
-#include "framework/report/markup.h"
+#include "framework/document/markup.h"
 
 namespace attnlab {
 namespace {

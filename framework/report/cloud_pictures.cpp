@@ -7,7 +7,7 @@
 #include "framework/base/base64.h"
 #include "framework/base/error.h"
 #include "framework/base/json.h"
-#include "framework/report/markup.h"
+#include "framework/document/markup.h"
 
 namespace attnlab {
 namespace {

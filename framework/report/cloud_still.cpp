@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "framework/base/unicode.h"
-#include "framework/report/markup.h"
+#include "framework/document/markup.h"
 
 namespace attnlab {
 namespace {

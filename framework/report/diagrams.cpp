@@ -9,8 +9,8 @@
 
 #include "framework/base/text.h"
 #include "framework/base/unicode.h"
-#include "framework/comparison/table.h"
-#include "framework/report/markup.h"
+#include "framework/comparison/quantities.h"
+#include "framework/document/markup.h"
 #include "framework/runs/metric_text.h"
 
 namespace attnlab {

@@ -7,10 +7,10 @@
 
 #include "framework/base/foreign_text.h"
 #include "framework/base/unicode.h"
-#include "framework/comparison/table.h"
+#include "framework/comparison/quantities.h"
+#include "framework/document/markup.h"
 #include "framework/report/diagrams.h"
 #include "framework/report/domain_report.h"
-#include "framework/report/markup.h"
 
 namespace attnlab {
 namespace {
@@ -61,11 +61,6 @@ std::string colour_of(const std::optional<Effect>& effect) {
   return fmt::format("#{:02x}{:02x}{:02x}", mixed[0], mixed[1], mixed[2]);
 }
 
-/// None without a direction, which a column without any value has not.
-std::string arrow_of(Better better) {
-  return better == Better::lower ? " ↓" : better == Better::higher ? " ↑" : "";
-}
-
 /// What fits below a number or in its place.
 std::string short_verdict(const DomainCell& cell, const std::string& verdict) {
   return cell.diverged == 0 && cell.baseline_diverged > 0 && !cell.row.gap ? "baseline diverged"
@@ -91,8 +86,8 @@ std::string cell_svg(const DomainPage& page, const DomainRow& row, std::size_t c
       missing.empty() ? "" : "; " + missing);
   const double centre = x + kCellWidth / 2;
   if (number) {
-    const std::string difference =
-        difference_text(cell.row.metric, cell.row.contrast->difference.mean, cell.row.summary.mean);
+    const std::string difference = plain(
+        difference_of(cell.row.metric, cell.row.contrast->difference.mean, cell.row.summary.mean));
     out += text_at(centre, y + 21, "middle", difference + mark_of(verdict));
   } else {
     out += text_at(centre, y + 21, "middle", short_verdict(cell, verdict), "small");
@@ -114,7 +109,7 @@ std::string headings(const DomainPage& page) {
     }
     const std::string unit = difference_unit(page.metrics[i]);
     const std::string title = page.columns[i].title == domain ? "" : page.columns[i].title;
-    const std::string arrow = arrow_of(page.metrics[i].better);
+    const std::string arrow = arrow_of(page.metrics[i]);
     out += title_at(x + kCellWidth / 2, kTop - 26, title) +
            text_at(x + kCellWidth / 2, kTop - 12, "middle",
                    shortened(unit.empty() ? page.metrics[i].name : unit,
@@ -141,16 +136,10 @@ std::vector<std::string> broken(const std::string& text, std::size_t longest) {
   return lines;
 }
 
-/// What nobody may take a picture without: the page's warnings, and that it is not fair.
+/// The page's warnings: nobody may take a picture without them.
 std::vector<std::string> warning_lines(const DomainPage& page, double width) {
-  std::vector<std::string> warnings, lines;
-  for (const std::string& note : page.notes) {
-    if (note.rfind("WARNING", 0) == 0) warnings.push_back(note);
-  }
-  if (!page.differences.empty()) {
-    warnings.emplace_back("NOT A FAIR COMPARISON: more than the attention differs.");
-  }
-  for (const std::string& warning : warnings) {
+  std::vector<std::string> lines;
+  for (const std::string& warning : page_warnings(page)) {
     const auto some = broken(warning, static_cast<std::size_t>((width - 20) / kLetterWidth));
     lines.insert(lines.end(), some.begin(), some.end());
   }

@@ -4,10 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include "framework/base/text.h"
-#include "framework/comparison/table.h"
-#include "framework/report/markup.h"
+#include "framework/comparison/quantities.h"
+#include "framework/document/markup.h"
 #include "framework/report/pool_tables.h"
 #include "framework/report/report.h"
 #include "framework/runs/metric_text.h"
@@ -62,7 +63,8 @@ std::string shown_where(const std::vector<const ComparisonRow*>& rows) {
   const double difference = std::abs(row.contrast->difference.mean);
   return fmt::format(
       "on {}, by {} of {} ({})", row.experiment,
-      with_unit(row.metric, difference_text(row.metric, difference, row.summary.mean).substr(1)),
+      with_unit(row.metric,
+                plain(difference_of(row.metric, difference, row.summary.mean)).substr(1)),
       row.metric.name, p_phrase(row.contrast->adjusted_p));
 }
 
@@ -112,8 +114,8 @@ std::string open_sentence(const Comparison& comparison, const std::vector<Tally>
       "The largest mean difference{} is that of {} on {}: {} over {}",
       common_metric(comparison) ? "" : " in " + largest->metric.name, largest->attention,
       largest->experiment,
-      with_unit(largest->metric,
-                difference_text(largest->metric, contrast.difference.mean, largest->summary.mean)),
+      with_unit(largest->metric, plain(difference_of(largest->metric, contrast.difference.mean,
+                                                     largest->summary.mean))),
       counted(static_cast<std::size_t>(contrast.difference.count), "seed", "seeds"));
   if (contrast.test) text += fmt::format(" ({})", p_phrase(contrast.adjusted_p));
   return text + ".";
@@ -125,7 +127,7 @@ std::string alone_sentence(const Comparison& comparison) {
   for (const ComparisonRow& row : comparison.rows) {
     if (row.gap || row.attention != comparison.baseline || parts.size() == kMost) continue;
     const std::string unit(metric_unit(row.metric));
-    parts.push_back(fmt::format("{}{} on {}", summary_text(row.metric, row.summary),
+    parts.push_back(fmt::format("{}{} on {}", plain(quantity_of(row.metric, row.summary)),
                                 unit.empty() ? "" : " " + unit, row.experiment));
   }
   if (parts.empty()) {
@@ -172,13 +174,12 @@ std::string grid_sentence(const Report& report, const Grid& grid) {
   const PoolColumn& column = table.columns.front();
   std::vector<std::pair<double, std::string>> parts;
   for (const std::string& attention : report.comparison.attentions) {
-    const Summary* summary = find_summary(report, column, attention);
-    if (summary == nullptr) continue;
+    std::optional<Quantity> value = pool_quantity(report, column, attention);
+    if (!value) continue;
     const std::string unit(metric_unit(column.metric));
-    parts.emplace_back(summary->mean,
-                       fmt::format("{}{} for {}{}", summary_text(column.metric, *summary),
-                                   unit.empty() ? "" : " " + unit, attention,
-                                   fewer_runs_text(report, column, attention)));
+    const std::string fewer = fewer_text(value->count, std::exchange(value->of, 0));
+    parts.emplace_back(value->value, fmt::format("{}{} for {}{}", plain(*value),
+                                                 unit.empty() ? "" : " " + unit, attention, fewer));
   }
   if (parts.empty()) return "";
   const bool lower = column.metric.better == Better::lower;
@@ -198,7 +199,7 @@ std::vector<std::string> finding_of(const Report& report) {
   const Comparison& comparison = report.comparison;
   std::vector<std::string> out;
   if (!comparison.differences.empty()) {
-    out.push_back("This is not a fair comparison: the runs differ in more than the attention.");
+    out.emplace_back(kNotFair);
   }
   for (const Grid& grid : report.slices.grids) {
     const std::string sentence = grid_sentence(report, grid);
@@ -221,6 +222,14 @@ std::vector<std::string> finding_of(const Report& report) {
   if (comparison.ranking && !report.slices.only_points())
     out.push_back(ranking_sentence(comparison));
   if (!report.unfinished.empty()) out.push_back(unfinished_sentence(report));
+  return out;
+}
+
+std::vector<std::string> citation_lines(const Report& report) {
+  std::vector<std::string> out;
+  for (const Citation& one : report.citations) {
+    out.push_back(fmt::format("{} ({})", one.text, join(one.plugins, ", ")));
+  }
   return out;
 }
 

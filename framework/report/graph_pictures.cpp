@@ -6,8 +6,8 @@
 #include <map>
 
 #include "framework/base/json.h"
+#include "framework/document/markup.h"
 #include "framework/report/graph_layout.h"
-#include "framework/report/markup.h"
 
 namespace attnlab {
 namespace {

@@ -5,13 +5,15 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "framework/base/text.h"
-#include "framework/comparison/table.h"
+#include "framework/comparison/quantities.h"
+#include "framework/document/html.h"
+#include "framework/document/markup.h"
 #include "framework/report/assets.h"
 #include "framework/report/diagrams.h"
 #include "framework/report/html_parts.h"
-#include "framework/report/markup.h"
 #include "framework/report/report.h"
 #include "framework/runs/metric_text.h"
 
@@ -38,45 +40,32 @@ std::string tile(const std::string& number, const std::string& what) {
 }
 
 std::string finding_html(const Report& report) {
-  const std::vector<std::string> sentences = finding_of(report);
-  std::string out = fmt::format("<p class=\"lead\">{}</p>\n", html_text(sentences.front()));
-  for (std::size_t i = 1; i < sentences.size(); ++i) {
-    out += fmt::format("<p>{}</p>\n", html_text(sentences[i]));
+  HtmlDocument out;
+  const char* style = "lead";
+  for (const std::string& sentence : finding_of(report)) {
+    out.paragraph_of(std::exchange(style, ""), sentence);
   }
   const std::size_t runs = report.collection.runs.size();
-  out +=
+  out.raw(
       fmt::format("<dl class=\"tiles\">\n{}{}{}{}</dl>\n",
                   tile(fmt::format("{} of {}", runs - report.unfinished.size(), runs), "runs done"),
                   tile(std::to_string(report.comparison.attentions.size()), "attentions"),
                   tile(std::to_string(report.comparison.experiments.size()),
                        report.slices.only_points() ? "points" : "experiments"),
-                  tile(duration(report.seconds), "of training"));
-  if (report.comparison.notes.empty()) return out;
-  out += "<ul class=\"notes\">\n";
-  for (const std::string& note : report.comparison.notes) {
-    out += fmt::format("<li>{}</li>\n", html_text(note));
-  }
-  return out + "</ul>\n";
-}
-
-std::string metrics_fold(const Report& report) {
-  const std::string metrics = metrics_html(report);
-  if (metrics.empty()) return "";
-  return fmt::format("<details><summary>Final metrics</summary>\n{}</details>\n", metrics);
+                  tile(duration(report.seconds), "of training")));
+  out.list(report.comparison.notes);
+  return out.take();
 }
 
 /// Where points of a grid are too many for a row each.
-std::string left_out_html(const Report& report) {
-  std::string out;
+void write_left_out(const Report& report, HtmlDocument& out) {
   for (const Grid& grid : report.slices.grids) {
     if (grid.apart) continue;
-    out += fmt::format(
-        "<p>The {} points of <strong>{}</strong> have no rows of their own here: <a "
-        "href=\"#grid\">pooled, they stand below</a>, and one by one in <code>attnlab "
-        "compare</code> and in the report's formats <code>csv</code> and <code>json</code>.</p>\n",
-        grid.points, html_text(grid.base));
+    out.paragraph(fmt::format(
+        "The {} points of {} have no rows of their own here: pooled, they stand below, and one by "
+        "one in `attnlab compare` and in the report's formats `csv` and `json`.",
+        grid.points, grid.base));
   }
-  return out;
 }
 
 /// Each once.
@@ -88,63 +77,58 @@ std::vector<MetricInfo> compared_metrics(const Comparison& comparison) {
   return out;
 }
 
-std::string results_section(const Report& report) {
-  const std::string rows = results_html(report);
-  std::string out = left_out_html(report);
-  if (rows.empty()) return out + metrics_fold(report);
+void write_differences(const Report& report, HtmlDocument& out) {
+  const Comparison& comparison = report.comparison;
   std::vector<std::string> sources;
-  for (const PublishedNumbers& one : report.comparison.published) sources.push_back(one.source);
-  for (const MetricInfo& metric : compared_metrics(report.comparison)) {
-    const std::size_t count = differences_in(report.comparison, metric);
+  for (const PublishedNumbers& one : comparison.published) sources.push_back(one.source);
+  for (const MetricInfo& metric : compared_metrics(comparison)) {
+    const std::size_t count = differences_in(comparison, metric);
     if (count > kMostDifferences) {
-      out += fmt::format(
-          "<p class=\"note\">{} differences in {}: too many for a diagram (at most {}); the table "
-          "below has them.</p>\n",
-          count, html_text(metric.name), kMostDifferences);
+      out.paragraph_of("note", fmt::format("{} differences in {}: too many for a diagram (at most "
+                                           "{}); the table below has them.",
+                                           count, metric.name, kMostDifferences));
     }
-    const std::string diagram = difference_svg(report.comparison, metric);
+    const std::string diagram = difference_svg(comparison, metric);
     if (diagram.empty()) continue;
-    out += fmt::format(
-        "<figure class=\"scroll\" tabindex=\"0\">{}<figcaption>Mean differences over seeds, with "
-        "{} % intervals. Filled: significant. Open: not.{}</figcaption></figure>\n",
-        diagram, shortest(100 - 100 * report.comparison.options.level),
-        sources.empty() ? "" : fmt::format(" Crosses: {}.", html_text(join(sources, "; "))));
+    out.figure(
+        {diagram, "",
+         fmt::format("Mean differences over seeds, with {} % intervals. Filled: significant. "
+                     "Open: not.{}",
+                     shortest(100 - 100 * comparison.options.level),
+                     sources.empty() ? "" : " Crosses: " + join(sources, "; ") + ".")});
   }
-  out += fmt::format(
-      "{}<p class=\"note\">Select a heading to sort. Bold: the best mean of its experiment. ▲ "
-      "better, ▼ worse than the baseline, significantly. {}</p>\n",
-      rows, html_text(test_sentence(report.comparison)));
-  return out + metrics_fold(report);
+}
+
+std::string results_section(const Report& report) {
+  HtmlDocument out;
+  write_left_out(report, out);
+  const std::string rows = results_html(report), metrics = metrics_html(report);
+  if (!rows.empty()) {
+    write_differences(report, out);
+    out.raw(rows);
+    out.paragraph_of("note",
+                     "Select a heading to sort. Bold: the best mean of its experiment. ▲ "
+                     "better, ▼ worse than the baseline, significantly. " +
+                         test_sentence(report.comparison));
+  }
+  if (!metrics.empty()) {
+    out.begin_fold("Final metrics");
+    out.raw(metrics);
+    out.end_fold();
+  }
+  return out.take();
 }
 
 std::string ranks_section(const Report& report) {
+  HtmlDocument out;
   const Comparison& comparison = report.comparison;
-  std::string out;
-  if (comparison.ranking) {
-    const Ranking& ranking = *comparison.ranking;
-    out += fmt::format(
-        "<figure class=\"scroll\" tabindex=\"0\">{}<figcaption>Mean ranks over {} experiments; 1 "
-        "is best. A bar joins attentions whose ranks differ by less than Nemenyi's critical "
-        "difference (CD): they are not told apart. Friedman's test: {}.</figcaption></figure>\n",
-        rank_svg(ranking), ranking.experiments.size(), html_text(p_phrase(ranking.test.p_value())));
-    if (ranking.test.p_value() > comparison.options.level) {
-      out +=
-          "<p>Friedman's test shows no difference: read nothing into this "
-          "order.</p>\n";
-    }
-    if (!report.slices.grids.empty()) {
-      out +=
-          "<p>Points of a grid count as experiments here. They are not "
-          "independent of each other, "
-          "which the test takes for granted: its p-value is too small.</p>\n";
-    }
-  } else {
-    out += fmt::format("<p>There is no diagram: {}.</p>\n", html_text(comparison.no_ranking));
+  write_ranking(comparison, comparison.ranking ? rank_svg(*comparison.ranking) : "", out);
+  if (comparison.ranking && !report.slices.grids.empty()) {
+    out.paragraph(
+        "Points of a grid count as experiments here. They are not independent of each other, which "
+        "the test takes for granted: its p-value is too small.");
   }
-  if (!comparison.left_out.empty()) {
-    out += fmt::format("<p>Left out: {}.</p>\n", html_text(join(comparison.left_out, "; ")));
-  }
-  return out;
+  return out.take();
 }
 
 bool has_curves(const Report& report, bool traces) {
@@ -158,23 +142,18 @@ std::string traces_html(const Report& report) {
   std::string out;
   if (has_curves(report, true)) {
     out = chart_box("traces",
-                    "One chart an attention; mean over seeds, the "
-                    "band is ± one sample standard "
+                    "One chart an attention; mean over seeds, the band is ± one sample standard "
                     "deviation, on one scale.");
   }
   if (!report.biases.empty()) {
     out += "<h3>Bias on the logits, by relative position</h3>\n" +
            chart_box("bias",
-                     "One chart a layer, one line a head, as the last "
-                     "trace of the run has it: the "
-                     "mean of what the attention adds to the scaled "
-                     "logit of a key so many places "
-                     "after the query. Seeds stand apart, because "
-                     "their heads need not match.");
+                     "One chart a layer, one line a head, as the last trace of the run has it: the "
+                     "mean of what the attention adds to the scaled logit of a key so many places "
+                     "after the query. Seeds stand apart, because their heads need not match.");
   }
-  if (!out.empty()) return out;
-  return "<p>No run has a trace. <code>trace.every=100</code> records "
-         "one.</p>\n";
+  return !out.empty() ? out
+                      : "<p>No run has a trace. <code>trace.every=100</code> records one.</p>\n";
 }
 
 /// Nothing where no metric has numbers in its name.
@@ -188,15 +167,12 @@ std::string ladders_html(const Report& report) {
 
 std::string curves_section(const Report& report) {
   if (!has_curves(report, false)) return "<p>No run has recorded any.</p>\n";
-  return chart_box("curves", report.slices.grids.empty()
-                                 ? "Mean over seeds; the band is ± one sample "
-                                   "standard deviation. Select a "
-                                   "name in the legend to hide its curve."
-                                 : "Mean over runs: seeds, and points of a "
-                                   "grid where they are pooled. The "
-                                   "band is ± one sample standard deviation. "
-                                   "Select a name in the legend to "
-                                   "hide its curve.");
+  return chart_box(
+      "curves", fmt::format("Mean over {}; the band is ± one sample standard deviation. Select a "
+                            "name in the legend to hide its curve.",
+                            report.slices.grids.empty()
+                                ? "seeds"
+                                : "runs: seeds, and points of a grid where they are pooled"));
 }
 
 std::vector<Section> sections_of(const Report& report) {

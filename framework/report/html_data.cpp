@@ -8,9 +8,9 @@
 #include <set>
 
 #include "framework/base/json.h"
-#include "framework/comparison/table.h"
+#include "framework/comparison/quantities.h"
+#include "framework/document/markup.h"
 #include "framework/report/html_parts.h"
-#include "framework/report/markup.h"
 #include "framework/runs/metric_infos.h"
 #include "framework/runs/metric_text.h"
 

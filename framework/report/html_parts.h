@@ -2,29 +2,10 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "framework/report/report.h"
 
 namespace attnlab {
-
-/// One cell of a table.
-struct HtmlCell {
-  std::string html;   ///< escaped already
-  std::string order;  ///< what the column is sorted by: a number or a text; empty: stands last
-  std::string style;  ///< a class
-};
-
-/// What heads a column.
-struct HtmlColumn {
-  std::string name;  ///< not escaped
-  std::string help;  ///< not escaped; may be empty
-  bool number = false;
-};
-
-/// A table in a box that scrolls by itself. With an ID its columns can be sorted.
-std::string html_table(const std::string& caption, const std::vector<HtmlColumn>& columns,
-                       const std::vector<std::vector<HtmlCell>>& rows, const std::string& id = "");
 
 /// A box that the script fills with a chart and its controls; without scripts it says so.
 /// @param note  HTML, escaped already
@@ -32,9 +13,6 @@ std::string chart_box(const std::string& id, const std::string& note);
 
 /// What the charts draw, as JSON for a script element.
 std::string chart_data(const Report& report);
-
-/// "205,066", "1.24": a cost as people read it, in the unit that its heading names.
-std::string cost_text(const MetricInfo& cost, double value);
 
 /// The comparison, a row for each experiment and attention; empty where no experiment stands by
 /// itself.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "framework/report/markup.h"
+#include "framework/document/markup.h"
 
 namespace attnlab {
 namespace {

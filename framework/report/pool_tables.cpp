@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "framework/comparison/table.h"
+#include "framework/comparison/quantities.h"
 #include "framework/runs/metric_text.h"
 
 namespace attnlab {
@@ -77,22 +77,42 @@ const Summary* find_summary(const Report& report, const PoolColumn& column,
   return found == cell->metrics.end() ? nullptr : &found->second;
 }
 
-std::string fewer_runs_text(const Report& report, const PoolColumn& column,
-                            const std::string& attention, bool runs_stand_there) {
+std::optional<Quantity> pool_quantity(const Report& report, const PoolColumn& column,
+                                      const std::string& attention) {
   const Summary* summary = find_summary(report, column, attention);
-  if (summary == nullptr) return "";
+  if (summary == nullptr) return std::nullopt;
   std::int64_t most = 0;  // an attention may have no folder of some runs
   for (const PooledCell& cell : report.cells) {
     if (cell.slice == column.slice) most = std::max(most, cell.runs);
   }
-  const PooledCell* cell = find_cell(report, column.slice, attention);
-  return fewer_text(summary->count, most, runs_stand_there ? cell->done : -1);
+  return quantity_of(column.metric, *summary, most);
 }
 
-std::string runs_text(const PooledCell* cell) {
-  if (cell == nullptr) return "-";
-  return fmt::format("{} of {}{}", cell->done, cell->runs,
-                     cell->not_finite > 0 ? fmt::format(", {} not finite", cell->not_finite) : "");
+Table table_of(const Report& report, const PoolTable& pool, bool with_runs) {
+  with_runs = with_runs && pool.axis.empty();
+  Table table{pool.caption, {"attention"}};
+  for (const PoolColumn& column : pool.columns) {
+    table.columns.emplace_back(column.heading, /*number=*/true);
+  }
+  if (with_runs) table.columns.emplace_back("runs", true, "that are done, of all");
+  for (const std::string& attention : report.comparison.attentions) {
+    std::vector<TableCell>& row = table.rows.emplace_back(1, attention);
+    const PooledCell* all = find_cell(report, pool.columns.front().slice, attention);
+    for (const PoolColumn& column : pool.columns) {
+      std::optional<Quantity> value = pool_quantity(report, column, attention);
+      if (value && with_runs && all != nullptr && value->count == all->done) value->of = 0;
+      row.push_back(value ? TableCell(*value) : TableCell());
+    }
+    if (!with_runs) continue;
+    if (all == nullptr) {
+      row.emplace_back();
+      continue;
+    }
+    const std::string strange =
+        all->not_finite > 0 ? fmt::format(", {} not finite", all->not_finite) : "";
+    row.emplace_back(fmt::format("{} of {}{}", all->done, all->runs, strange));
+  }
+  return table;
 }
 
 std::string pool_note(const Report& report) {

@@ -32,13 +32,13 @@ const PooledCell* find_cell(const Report& report, std::size_t slice, const std::
 const Summary* find_summary(const Report& report, const PoolColumn& column,
                             const std::string& attention);
 
-/// " (2 of 3)" behind a mean over fewer runs than an attention has in that slice; else empty.
-/// @param runs_stand_there  the row has `runs_text`: what that says is not said again
-std::string fewer_runs_text(const Report& report, const PoolColumn& column,
-                            const std::string& attention, bool runs_stand_there = false);
+/// The same as it is printed, with "(2 of 3)" where it is over fewer runs than an attention has in
+/// that slice. Empty where none has the metric.
+std::optional<Quantity> pool_quantity(const Report& report, const PoolColumn& column,
+                                      const std::string& attention);
 
-/// "750 of 750": runs that are done, of all.
-std::string runs_text(const PooledCell* cell);
+/// @param with_runs  a table over all points says how many runs are done: not each cell again
+Table table_of(const Report& report, const PoolTable& pool, bool with_runs = true);
 
 /// How a grid's numbers are to be read, in one or two sentences.
 std::string pool_note(const Report& report);

@@ -4,12 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <utility>
 
 #include "framework/base/json.h"
 #include "framework/base/text.h"
-#include "framework/base/unicode.h"
-#include "framework/comparison/table.h"
-#include "framework/report/markup.h"
+#include "framework/comparison/quantities.h"
+#include "framework/document/markup.h"
+#include "framework/document/text.h"
 #include "framework/report/pool_tables.h"
 #include "framework/report/report.h"
 #include "framework/runs/metric_infos.h"
@@ -38,21 +39,6 @@ std::vector<std::string> recorded_names(const Report& report) {
 /// A word where a program could take an infinity for a number.
 std::string number_text(double value) {
   return std::isfinite(value) ? shortest(value) : std::string(name_of(Absence::not_finite));
-}
-
-std::string one_line(std::string text) {
-  for (char& c : text) c = c == '\n' || c == '\r' ? ' ' : c;
-  return text;
-}
-
-/// A text that Markdown shows as it is.
-std::string markdown_text(const std::string& text) {
-  std::string out;
-  for (const char c : one_line(valid_utf8(text))) {
-    if (std::string("\\`*_[]<>|#").find(c) != std::string::npos) out += '\\';
-    out += c;
-  }
-  return out;
 }
 
 /// What the grids vary, each axis once.
@@ -176,29 +162,15 @@ json bias_json(const BiasFigure& bias) {
 }
 
 /// The tables of pooled runs.
-std::string grids_markdown(const Report& report) {
-  std::string out;
+void write_grids(const Report& report, Document& out) {
   for (const Grid& grid : report.slices.grids) {
-    for (const PoolTable& table : pool_tables(report, grid)) {
-      std::vector<std::vector<std::string>> rows(1, {"attention"});
-      for (const PoolColumn& column : table.columns) rows[0].push_back(column.heading);
-      if (table.axis.empty()) rows[0].emplace_back("runs");
-      for (const std::string& attention : report.comparison.attentions) {
-        std::vector<std::string>& row = rows.emplace_back(1, attention);
-        for (const PoolColumn& column : table.columns) {
-          const Summary* summary = find_summary(report, column, attention);
-          row.push_back(summary == nullptr
-                            ? "-"
-                            : summary_text(column.metric, *summary) +
-                                  fewer_runs_text(report, column, attention, table.axis.empty()));
-        }
-        if (!table.axis.empty()) continue;
-        row.push_back(runs_text(find_cell(report, table.columns.front().slice, attention)));
-      }
-      out += fmt::format("\n## {}\n\n{}", markdown_text(table.caption), table_text(rows));
+    for (const PoolTable& pool : pool_tables(report, grid)) {
+      Table table = table_of(report, pool);
+      out.heading(std::exchange(table.caption, ""));
+      out.table(table);
     }
   }
-  return out.empty() ? "" : fmt::format("{}\n{}\n", out, pool_note(report));
+  if (!report.slices.grids.empty()) out.paragraph(pool_note(report));
 }
 
 json environment_json(const Report& report) {
@@ -213,46 +185,44 @@ json environment_json(const Report& report) {
   return out;
 }
 
-std::string unfinished_markdown(const Report& report) {
-  if (report.unfinished.empty()) return "";
-  std::string out = "\n## Runs without a value\n";
-  std::size_t shown = 0;
-  for (const UnfinishedRun& one : report.unfinished) {
-    if (shown++ == kMostUnfinished) {
-      const std::size_t more = report.unfinished.size() - kMostUnfinished;
-      return fmt::format("{}\nAnd {} more: attnlab status has them all.\n", out, more);
-    }
+void write_unfinished(const Report& report, Document& out) {
+  if (report.unfinished.empty()) return;
+  out.heading("Runs without a value");
+  const std::size_t shown = std::min(report.unfinished.size(), kMostUnfinished);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const UnfinishedRun& one = report.unfinished[i];
     const RunRecord& run = report.run(one);
-    out +=
-        fmt::format("\n- **{}**: {} seed {}", name_of(run.status.state),
-                    markdown_text(fmt::format("{}/{}", run.experiment, run.attention)), run.seed);
-    if (!run.status.reason.empty()) out += ": " + markdown_text(run.status.reason);
-    out += "\n";
-    if (!one.log.empty()) out += "\n" + fenced(one.log);
+    const std::string& reason = run.status.reason;
+    out.list({fmt::format("**{}**: {}/{} seed {}{}", name_of(run.status.state), run.experiment,
+                          run.attention, run.seed, reason.empty() ? "" : ": " + reason)});
+    if (!one.log.empty()) out.code(one.log);
   }
-  return out;
+  const std::size_t more = report.unfinished.size() - shown;
+  if (more > 0) out.paragraph(fmt::format("And {} more: attnlab status has them all.", more));
 }
 
 }  // namespace
 
 std::string report_markdown(const Report& report) {
-  std::string out = fmt::format("# {}\n\n", markdown_text(report.title));
-  for (const std::string& sentence : finding_of(report)) out += markdown_text(sentence) + "\n";
-  out += grids_markdown(report);
+  TextDocument out(TableStyle::markdown);
+  out.title(report.title);
+  bool joined = false;
+  for (const std::string& sentence : finding_of(report)) {
+    out.paragraph(sentence, std::exchange(joined, true));
+  }
+  write_grids(report, out);
   const bool any = std::any_of(report.comparison.rows.begin(), report.comparison.rows.end(),
                                [&](const auto& row) { return report.shows(row.experiment); });
-  // The page has its own title: the comparison's becomes a section.
-  if (any) out += "\n#" + comparison_text(report.comparison, TableStyle::markdown);
-  out += unfinished_markdown(report);
-  if (!report.citations.empty()) {
-    out += "\n## To cite\n\n";
-    for (const Citation& citation : report.citations) {
-      out += fmt::format("- {} ({})\n", markdown_text(citation.text),
-                         markdown_text(join(citation.plugins, ", ")));
-    }
+  if (any) {
+    out.heading(comparison_title(report.comparison));
+    write_comparison(report.comparison, out);
   }
-  return fmt::format("{}\n{}, by\n{}", out, markdown_text(report.date),
-                     fenced(one_line(report.command)));
+  write_unfinished(report, out);
+  if (!report.citations.empty()) out.heading("To cite");
+  out.list(citation_lines(report));
+  out.paragraph(report.date + ", by");
+  out.code(report.command);
+  return out.take();
 }
 
 std::string report_csv(const Report& report) {

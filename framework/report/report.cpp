@@ -12,7 +12,7 @@
 #include "framework/base/unicode.h"
 #include "framework/comparison/attention_forms.h"
 #include "framework/config/difference.h"
-#include "framework/report/markup.h"
+#include "framework/document/markup.h"
 #include "framework/report/run_files.h"
 
 namespace attnlab {

@@ -100,6 +100,9 @@ Report build_report(RunCollection collection, Comparison comparison, const Catal
 /// The main finding in a few sentences of plain words; the first is the most important.
 std::vector<std::string> finding_of(const Report& report);
 
+/// "QUEST: ..., ICML 2026 (attnlab/quest)": what to cite, and for which plugins.
+std::vector<std::string> citation_lines(const Report& report);
+
 /// One page that needs no other file and no network.
 /// @param nonce  letters and digits that nobody can guess: scripts without it do not run
 std::string report_html(const Report& report, const std::string& nonce);

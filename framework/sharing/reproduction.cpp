@@ -8,7 +8,7 @@
 
 #include "framework/base/foreign_text.h"
 #include "framework/comparison/statistics.h"
-#include "framework/comparison/table.h"
+#include "framework/document/text.h"
 #include "framework/sharing/configured_entries.h"
 #include "framework/sharing/result_locks.h"
 
@@ -309,11 +309,10 @@ std::string summary(const std::vector<double>& values) {
 }
 
 std::string table(const std::vector<const Reproduced*>& some) {
-  std::vector<std::vector<std::string>> rows = {
-      {"experiment", "attention", "metric", "seeds", "there", "here", "verdict", "why"}};
+  Table rows{"", {"experiment", "attention", "metric", "seeds", "there", "here", "verdict", "why"}};
   for (const Reproduced* one : some) {
-    rows.push_back({one->experiment, one->attention, one->metric, std::to_string(one->seeds),
-                    summary(one->there), summary(one->here), one->verdict, one->why});
+    rows.rows.push_back({one->experiment, one->attention, one->metric, std::to_string(one->seeds),
+                         summary(one->there), summary(one->here), one->verdict, one->why});
   }
   return table_text(rows, TableStyle::text);
 }

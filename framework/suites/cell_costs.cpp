@@ -9,7 +9,7 @@
 
 #include "framework/base/parsed_json.h"
 #include "framework/base/text.h"
-#include "framework/comparison/table.h"
+#include "framework/document/text.h"
 #include "framework/experiment/canonical.h"
 #include "framework/experiment/evaluations.h"
 
@@ -114,20 +114,19 @@ std::vector<CostLine> cost_lines(const Suite& suite, const SuiteCosts& costs) {
 }
 
 std::string costs_table(const Suite& suite, const SuiteCosts& costs) {
-  std::vector<std::vector<std::string>> table = {
-      {"experiment", "attention", "runs", "parameters", "steps", "time of a run", "memory"}};
+  Table table{
+      "", {"experiment", "attention", "runs", "parameters", "steps", "time of a run", "memory"}};
   for (const CostLine& one : cost_lines(suite, costs)) {
-    std::vector<std::string> line = {one.experiment, one.attention, std::to_string(one.runs)};
-    if (one.costs == nullptr || !one.costs->problem.empty()) {
-      line.insert(line.end(), {"-", "-", "-", "-"});
-    } else {
-      line.insert(line.end(),
-                  {std::to_string(one.costs->parameters), std::to_string(one.costs->steps),
-                   duration(one.costs->run_seconds()), memory_text(one.costs->peak_memory)});
-    }
-    table.push_back(std::move(line));
+    std::vector<TableCell>& line = table.rows.emplace_back();
+    line = {one.experiment, one.attention, std::to_string(one.runs)};
+    line.resize(table.columns.size());
+    if (one.costs == nullptr || !one.costs->problem.empty()) continue;
+    line[3] = std::to_string(one.costs->parameters);
+    line[4] = std::to_string(one.costs->steps);
+    line[5] = duration(one.costs->run_seconds());
+    line[6] = memory_text(one.costs->peak_memory);
   }
-  return table.size() == 1 ? "" : "\n" + table_text(table, TableStyle::text);
+  return table.rows.empty() ? "" : "\n" + table_text(table, TableStyle::text);
 }
 
 /// The entries of `evaluate:` of all that is to be run, which costs leave out: attacks take hours

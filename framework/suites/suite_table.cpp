@@ -8,7 +8,8 @@
 #include "framework/base/foreign_text.h"
 #include "framework/base/json.h"
 #include "framework/base/text.h"
-#include "framework/comparison/table.h"
+#include "framework/comparison/quantities.h"
+#include "framework/document/text.h"
 #include "framework/runs/metric_text.h"
 #include "framework/runs/run_records.h"
 #include "framework/suites/suite.h"
@@ -191,48 +192,45 @@ std::string reference_heading(const std::vector<PublishedNumbers>& all,
 
 /// "85.00 ± 7.07"; with " (2 of 3)" where not all runs that are done have a value: an evaluation
 /// that failed, for instance.
-std::string row_text(const SuiteRow& row, const MetricInfo& column) {
+TableCell value_cell(const SuiteRow& row, const MetricInfo& column) {
   const auto metric = row.metrics.find(column.name);
-  if (metric == row.metrics.end()) return "-";
-  const std::string text = summary_text(column, metric->second);
+  if (metric == row.metrics.end()) return {};
   const auto done = row.states.find(RunState::done);
-  return text + (done == row.states.end() ? "" : fewer_text(metric->second.count, done->second));
+  return quantity_of(column, metric->second, done == row.states.end() ? 0 : done->second);
 }
 
 /// @param values  of a grid's axis, one a row, after its name; empty: no such column
 std::string rows_markdown(const Suite& suite, const std::vector<SuiteRow>& rows,
                           const std::vector<std::string>& values,
                           const std::vector<MetricInfo>& columns) {
-  std::vector<std::vector<std::string>> table(1);
-  table[0] = {"experiment", "attention"};
-  if (!values.empty()) table[0].insert(table[0].begin() + 1, values.front());
-  const auto references_of = [&](const MetricInfo& column) {
-    std::vector<PublishedNumbers> all;
-    for (const PublishedNumbers& one : suite.references) {
-      if (one.metric == column.name) all.push_back(one);
-    }
-    return all;
-  };
+  Table table;
+  table.columns.emplace_back("experiment");
+  if (!values.empty()) table.columns.emplace_back(values.front());
+  table.columns.emplace_back("attention");
+  std::vector<std::vector<const PublishedNumbers*>> references;  // of each column
   for (const MetricInfo& column : columns) {
-    table[0].push_back(metric_heading(column));
-    for (const PublishedNumbers& one : references_of(column)) {
-      table[0].push_back(reference_heading(suite.references, one));
+    table.columns.emplace_back(metric_heading(column));
+    references.emplace_back();
+    for (const PublishedNumbers& one : suite.references) {
+      if (one.metric != column.name) continue;
+      references.back().push_back(&one);
+      table.columns.emplace_back(reference_heading(suite.references, one));
     }
   }
-  table[0].push_back("runs");
-  for (const SuiteRow& row : rows) {
-    std::vector<std::string> line = {row.experiment};
-    if (!values.empty()) line.push_back(values[table.size()]);
-    line.push_back(row.attention + (row.attention == suite.baseline ? " (baseline)" : ""));
-    for (const MetricInfo& column : columns) {
-      line.push_back(row_text(row, column));
-      for (const PublishedNumbers& one : references_of(column)) {
-        const std::string* value = one.find(row.experiment, row.attention);
-        line.push_back(value == nullptr ? "-" : *value);
+  table.columns.emplace_back("runs");
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const SuiteRow& row = rows[i];
+    std::vector<TableCell>& line = table.rows.emplace_back(1, row.experiment);
+    if (!values.empty()) line.emplace_back(values[i + 1]);
+    line.emplace_back(row.attention + (row.attention == suite.baseline ? " (baseline)" : ""));
+    for (std::size_t j = 0; j < columns.size(); ++j) {
+      line.push_back(value_cell(row, columns[j]));
+      for (const PublishedNumbers* one : references[j]) {
+        const std::string* value = one->find(row.experiment, row.attention);
+        line.push_back(value == nullptr ? TableCell() : TableCell(*value));
       }
     }
-    line.push_back(states_text(row));
-    table.push_back(std::move(line));
+    line.emplace_back(states_text(row));
   }
   return table_text(table);
 }

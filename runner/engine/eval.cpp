@@ -8,7 +8,7 @@
 #include "framework/base/foreign_text.h"
 #include "framework/base/json.h"
 #include "framework/base/links.h"
-#include "framework/comparison/table.h"
+#include "framework/document/text.h"
 #include "framework/runs/metric_infos.h"
 #include "framework/runs/metric_text.h"
 #include "framework/runs/run_lock.h"
@@ -163,12 +163,11 @@ void print_table(const Results& results) {
       if (std::find(heading.begin(), heading.end(), name) == heading.end()) heading.push_back(name);
     }
   }
-  std::vector<std::vector<std::string>> rows = {heading};
+  Table rows{"", {heading.begin(), heading.end()}};
   for (const EvaluationRecord& record : results.records) {
-    rows.push_back({record.entry});
-    for (std::size_t i = 1; i < heading.size(); ++i) {
-      rows.back().push_back(cell_text(record, heading[i]));
-    }
+    std::vector<TableCell>& row = rows.rows.emplace_back(1, record.entry);
+    for (std::size_t i = 1; i < heading.size(); ++i)
+      row.emplace_back(cell_text(record, heading[i]));
   }
   std::cout << table_text(rows, TableStyle::text);
 }

@@ -5,7 +5,7 @@
 
 #include "framework/base/json.h"
 #include "framework/base/text.h"
-#include "framework/comparison/table.h"
+#include "framework/document/text.h"
 #include "framework/studies/context_noise.h"
 #include "runner/engine/engine.h"
 
@@ -44,14 +44,14 @@ std::string measured(const Estimate& estimate) {
 /// Empty without rows.
 std::string section(const char* title, const std::vector<NoiseRow>& rows, const char* strength) {
   if (rows.empty()) return "";
-  std::vector<std::vector<std::string>> table = {{"d", "sharpness", "Σa²", strength, "SNR",
-                                                  "closed", "printed", "noise energy", "closed",
-                                                  "printed"}};
+  Table table{"",
+              {"d", "sharpness", "Σa²", strength, "SNR", "closed", "printed", "noise energy",
+               "closed", "printed"}};
   for (const NoiseRow& row : rows) {
-    table.push_back({std::to_string(row.dim), number(row.sharpness),
-                     number(row.concentration.value), number(row.strength), measured(row.snr),
-                     number(row.closed_snr), number(row.printed_snr), measured(row.noise),
-                     number(row.closed_noise), number(row.printed_noise)});
+    table.rows.push_back({std::to_string(row.dim), number(row.sharpness),
+                          number(row.concentration.value), number(row.strength), measured(row.snr),
+                          number(row.closed_snr), number(row.printed_snr), measured(row.noise),
+                          number(row.closed_noise), number(row.printed_noise)});
   }
   return fmt::format("## {}\n\n{}\n", title, table_text(table));
 }

@@ -7,7 +7,7 @@
 #include <regex>
 
 #include "framework/base/base64.h"
-#include "framework/report/markup.h"
+#include "framework/document/markup.h"
 #include "tests/support/compositions.h"
 
 namespace attnlab::cloud_pictures_test {

@@ -117,9 +117,8 @@ TEST_F(ReportTest, BeginsWithUnfairness) {
   write_run("small", "standard", 0, done(0.5));
   write_run("small", "quest", 0, done(0.6), "train: {epochs: 11}");
   const Report made = report();
-  EXPECT_THAT(finding_of(made).at(0), HasSubstr("not a fair comparison"));
-  EXPECT_THAT(report_html(made, "n"),
-              AllOf(HasSubstr("Not a fair comparison"), HasSubstr("train.epochs")));
+  EXPECT_THAT(finding_of(made).at(0), HasSubstr(kNotFair));
+  EXPECT_THAT(report_html(made, "n"), AllOf(HasSubstr(kNotFair), HasSubstr("train.epochs")));
   EXPECT_THAT(report_latex(made), HasSubstr("% NOT A FAIR COMPARISON"));
 }
 
@@ -217,7 +216,7 @@ TEST_F(ReportTest, KeepsMarkdownTablesWholeWhateverLabelsHold) {
 TEST_F(ReportTest, MarksTheBestCellAndTheVerdict) {
   write_seven("small", 1);
   const std::string table = results_html(report());
-  EXPECT_THAT(table, HasSubstr("class=\"number best\" data-order=\"0.54\""));
+  EXPECT_THAT(table, HasSubstr("class=\"number best\" data-order=\"54"));
   EXPECT_EQ(count(table, "number best"), 1U);
   EXPECT_THAT(table, HasSubstr("▲ better"));
 }
@@ -229,7 +228,7 @@ TEST_F(ReportTest, PutsPublishedNumbersBesideItsOwn) {
       {"<i>Paper", "accuracy", {{"small", {{"standard", "42.00"}, {"quest", "49.18"}}}}}};
   const std::string table = results_html(made);
   EXPECT_THAT(table, AllOf(HasSubstr("&lt;i&gt;Paper"), Not(HasSubstr("<i>Paper"))));
-  EXPECT_THAT(table, HasSubstr("data-order=\"49.18\">49.18 (+7.18)<"));
+  EXPECT_THAT(table, AllOf(HasSubstr("data-order=\"49.18\">49.18<"), HasSubstr(">+7.18<")));
   EXPECT_THAT(table, HasSubstr(">42.00<"));
   const std::string page = report_html(made, "n");
   EXPECT_EQ(count(page, "<line class=\"published\""), 2U) << "one cross, of quest";
@@ -307,7 +306,7 @@ TEST_F(ReportTest, WritesSharesOfRunsWithTheirInterval) {
   }
   const Report made = report();
   EXPECT_THAT(report_latex(made),
-              AllOf(HasSubstr("standard & $\\underline{25.00}$ {\\footnotesize [4.56, 69.94]}"),
+              AllOf(HasSubstr("standard & $\\underline{25.00}$ {\\footnotesize $[4.56, 69.94]$}"),
                     HasSubstr("; shares of runs with Wilson's interval of 95 \\%")));
   EXPECT_THAT(comparison_text(made.comparison, TableStyle::text),
               HasSubstr("; shares of runs with Wilson's interval of 95 %\n"));

@@ -1,5 +1,5 @@
 // Users' text inside HTML, LaTeX, CSV and script elements.
-#include "framework/report/markup.h"
+#include "framework/document/markup.h"
 
 #include "tests/support/compositions.h"
 

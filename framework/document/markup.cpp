@@ -1,4 +1,4 @@
-#include "framework/report/markup.h"
+#include "framework/document/markup.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,6 @@
 #include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/base/unicode.h"
-#include "framework/comparison/table.h"
 
 namespace attnlab {
 namespace {
@@ -69,6 +68,11 @@ std::string_view html_of(char c) {
   }
 }
 
+/// Signs of our own tables and captions, which are math in LaTeX.
+constexpr std::pair<std::string_view, std::string_view> kMathSigns[] = {
+    {"±", "$\\pm$"},     {"↑", "$\\uparrow$"}, {"↓", "$\\downarrow$"},
+    {"†", "$\\dagger$"}, {"‡", "$\\ddagger$"}, {"τ²", "$\\tau^2$"}};
+
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
 /// The text with other characters in place of those that have no place in it.
@@ -92,7 +96,15 @@ std::string marked(std::string_view given, std::string_view (*markup_of)(char),
 
 std::string html_text(std::string_view text) { return marked(text, html_of, kReplacement); }
 
-std::string latex_text(std::string_view text) { return marked(text, latex_of, ""); }
+std::string latex_text(std::string_view text) {
+  std::string out = marked(text, latex_of, "");
+  for (const auto& [sign, math] : kMathSigns) {
+    for (std::size_t at = 0; (at = out.find(sign, at)) != std::string::npos; at += math.size()) {
+      out.replace(at, sign.size(), math);
+    }
+  }
+  return out;
+}
 
 std::string csv_field(std::string_view text) {
   std::string shown = printable(text);
@@ -107,11 +119,6 @@ std::string csv_record(const std::vector<std::string>& fields) {
   quoted.reserve(fields.size());
   for (const std::string& field : fields) quoted.push_back(csv_field(field));
   return join(quoted, ",") + "\r\n";
-}
-
-std::string p_phrase(double p_value) {
-  const std::string text = p_text(p_value);
-  return text[0] == '<' ? "p " + text : "p = " + text;
 }
 
 std::string script_json(const nlohmann::json& value) {
@@ -129,7 +136,5 @@ std::string script_json(const nlohmann::json& value) {
   }
   return out;
 }
-
-std::string decimal(double value, int decimals) { return fmt::format("{:.{}f}", value, decimals); }
 
 }  // namespace attnlab

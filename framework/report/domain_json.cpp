@@ -1,79 +1,12 @@
-// The page over domains as Markdown and as JSON.
-#include <fmt/format.h>
-
+// The page over domains as JSON.
 #include "framework/base/json.h"
-#include "framework/base/text.h"
-#include "framework/comparison/table.h"
 #include "framework/report/domain_report.h"
-#include "framework/report/markup.h"
 #include "framework/runs/metric_infos.h"
 
 namespace attnlab {
 namespace {
 
 using nlohmann::json;
-using Rows = std::vector<std::vector<std::string>>;
-
-Rows result_rows(const DomainPage& page) {
-  Rows rows = {{"attention"}};
-  for (std::size_t i = 0; i < page.columns.size(); ++i) {
-    rows[0].push_back(column_label(page, i));
-  }
-  for (const DomainRow& row : page.rows) {
-    rows.push_back({row.attention + (row.attention == page.baseline ? " (baseline)" : "")});
-    for (std::size_t i = 0; i < page.columns.size(); ++i) {
-      rows.back().push_back(cell_line(page, row, i));
-    }
-  }
-  return rows;
-}
-
-Rows summary_rows(const DomainPage& page) {
-  Rows rows = {{"attention", "summary over domains", "domains",
-                "worst column, by standardised difference", "left out", "time", "memory",
-                "parameters", "FLOPs"}};
-  for (const DomainRow& row : page.rows) {
-    if (row.attention == page.baseline) continue;
-    std::string worst = "-";
-    if (row.worst)
-      worst = page.columns[*row.worst].name() + ": " + cell_line(page, row, *row.worst);
-    rows.push_back({row.attention, summary_cell_text(row), std::to_string(row.effects.size()),
-                    worst, join(row.without_effect, "; "), ratio_text(row.costs.time),
-                    ratio_text(row.costs.memory), ratio_text(row.costs.parameters),
-                    ratio_text(row.costs.flops)});
-  }
-  return rows;
-}
-
-Rows effect_rows(const DomainPage& page) {
-  const std::vector<std::string> domains = quality_domains(page);
-  Rows rows = {{"attention"}};
-  rows[0].insert(rows[0].end(), domains.begin(), domains.end());
-  for (const DomainRow& row : page.rows) {
-    if (row.attention == page.baseline) continue;
-    rows.push_back({row.attention});
-    for (const std::string& domain : domains) rows.back().push_back(effect_text(row, domain));
-  }
-  return rows;
-}
-
-Rows claim_rows(const DomainPage& page) {
-  Rows rows = {{"attention", "claim", "source", "column", "here", "outcome"}};
-  for (const ClaimCheck& one : page.claims) {
-    rows.push_back({one.claim.attention,
-                    (one.claim.better ? "better: " : "worse: ") + one.claim.text, one.claim.source,
-                    one.claim.experiment + ", " + one.claim.metric, one.found,
-                    std::string(name_of(one.outcome))});
-  }
-  return rows;
-}
-
-std::string bullets(const std::vector<std::string>& lines) {
-  std::string out;
-  for (const std::string& line : lines) out += "- " + markdown_line(line) + "\n";
-  return out;
-}
-
 json optional_json(const std::optional<double>& value) {
   return value ? finite_or_null(*value) : json(nullptr);
 }
@@ -150,36 +83,6 @@ json ranking_json(const Ranking& ranking) {
 }
 
 }  // namespace
-
-std::string domain_markdown(const DomainPage& page, const PageStamp& stamp) {
-  std::string out = fmt::format("# {}\n\n", markdown_line(page.title));
-  for (const std::string& note : page.notes) {
-    if (note.rfind("WARNING", 0) == 0) out += fmt::format("**{}**\n\n", markdown_line(note));
-  }
-  if (!page.differences.empty())
-    out += "**NOT A FAIR COMPARISON: more than the attention differs.**\n\n";
-  out += table_text(result_rows(page));
-  out += "\n## Over domains, and what it costs\n\n" + table_text(summary_rows(page));
-  out += "\nEach domain's standardised difference (Hedges' g ± standard error):\n\n" +
-         table_text(effect_rows(page));
-  out += "\n## Ranks over domains\n\n";
-  if (page.ranking) {
-    out += fmt::format("{}Friedman's test over {}: {}\n",
-                       fenced(rank_diagram(page.ranking->attentions, page.ranking->test.mean_ranks,
-                                           page.ranking->critical_difference)),
-                       markdown_line(join(page.ranking->experiments, ", ")),
-                       p_phrase(page.ranking->test.p_value()));
-  } else {
-    out += page.no_ranking + "\n";
-  }
-  if (!page.left_out.empty()) out += "\nLeft out of the ranks:\n\n" + bullets(page.left_out);
-  if (!page.claims.empty()) out += "\n## Published claims\n\n" + table_text(claim_rows(page));
-  const std::vector<std::string> missing = page_absences(page);
-  if (!missing.empty()) out += "\n## What is missing\n\n" + bullets(missing);
-  out += "\n## How to read it\n\n" + bullets(page_assumptions(page));
-  if (!page.notes.empty()) out += "\n## Notes\n\n" + bullets(page.notes);
-  return out + fmt::format("\nattnlab {}, {}: `{}`\n", ATTNLAB_VERSION, stamp.date, stamp.command);
-}
 
 std::string domain_json(const DomainPage& page, const PageStamp& stamp) {
   json out = {{"schema", 1},

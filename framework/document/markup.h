@@ -22,13 +22,7 @@ std::string csv_field(std::string_view text);
 /// One record with its CRLF.
 std::string csv_record(const std::vector<std::string>& fields);
 
-/// "p = 0.031", "p < 0.0001".
-std::string p_phrase(double p_value);
-
 /// Compact JSON that cannot end the script element that it stands in: no '<' and no "-->".
 std::string script_json(const nlohmann::json& value);
-
-/// With so many digits behind the point.
-std::string decimal(double value, int decimals);
 
 }  // namespace attnlab
