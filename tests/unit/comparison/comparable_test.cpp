@@ -5,8 +5,7 @@
 #include <cmath>
 
 #include "framework/comparison/comparison.h"
-#include "tests/support/made_parts.h"
-#include "tests/support/made_runs.h"
+#include "tests/support/run_folders.h"
 #include "tests/support/unprivileged.h"
 
 namespace attnlab::comparable_test {
@@ -16,25 +15,16 @@ using namespace testing;
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-class ComparableTest : public WithMadeParts {
+class ComparableTest : public WithRunFolders {
  protected:
   /// A run that is done. @param environment  further members of environment.json
   RunFolder write_run(const std::string& experiment, const std::string& attention,
                       std::int64_t seed, const std::map<std::string, double>& metrics,
                       const json& environment = json::object(),
                       const std::vector<MetricInfo>& infos = kMadeMetrics) const {
-    const RunFolder folder = freeze(experiment, attention, seed);
+    const RunFolder folder = frozen_run(experiment, attention, seed);
     folder.write_status({RunState::done, 1, 1, 1, 2, metrics, ""});
     write_environment(folder, environment, infos);
-    return folder;
-  }
-  RunFolder freeze(const std::string& experiment, const std::string& attention,
-                   std::int64_t seed) const {
-    const Experiment made =
-        parts().resolve("schema: 1\nname: " + experiment + "\nmodel: vit\nattention: " + attention +
-                        "\ntask: sorting\ndataset: pictures\n");
-    const RunFolder folder = RunFolder::of(temp_ / "runs", made, seed);
-    folder.freeze(made, seed);
     return folder;
   }
   Comparison compare(const std::string& metric = "headline",
@@ -53,8 +43,6 @@ class ComparableTest : public WithMadeParts {
     }
     throw std::runtime_error("no row");
   }
-
-  const TempFolder temp_;
 };
 
 // ---- metrics and directions
@@ -96,7 +84,7 @@ TEST_F(ComparableTest, TakesEachExperimentsOwnHeadline) {
 
 TEST_F(ComparableTest, GuessesNoDirectionOfRunsThatRecordedNone) {
   for (const char* attention : {"standard", "quest"}) {
-    const RunFolder folder = freeze("small", attention, 0);
+    const RunFolder folder = frozen_run("small", attention, 0);
     folder.write_status({RunState::done, 1, 1, 1, 2, {{"accuracy", 0.5}, {"nll", 1}}, ""});
   }
   EXPECT_THAT(message_of<ConfigError>([&] { compare(); }),
@@ -121,7 +109,7 @@ TEST_F(ComparableTest, SuggestsMetricsAndAsksWhereATaskStatesNoDirection) {
 }
 
 TEST_F(ComparableTest, WaitsWithTheMetricOfWhatHasNotBegun) {
-  freeze("small", "standard", 0);
+  frozen_run("small", "standard", 0);
   const Comparison comparison = compare();
   EXPECT_EQ(comparison.rows.at(0).gap.kind, Absence::pending);
   EXPECT_NO_THROW(comparison_text(comparison, TableStyle::text));
@@ -285,7 +273,7 @@ TEST_F(ComparableTest, SaysWhenFrameworkRevisionsDiffer) {
 TEST_F(ComparableTest, KnowsNoSurroundingsOfRunsThatHaveNotBegun) {
   write_run("small", "standard", 0, {{"accuracy", 0.5}},
             {{"model", {{"hash", "abc"}}}, {"data", {{"fingerprint", "def"}}}});
-  freeze("small", "quest", 0);
+  frozen_run("small", "quest", 0);
   EXPECT_THAT(compare().differences, IsEmpty());
 }
 

@@ -3,8 +3,7 @@
 
 #include <cmath>
 
-#include "tests/support/made_parts.h"
-#include "tests/support/made_runs.h"
+#include "tests/support/run_folders.h"
 
 namespace attnlab::comparison_test {
 namespace {
@@ -12,41 +11,14 @@ namespace {
 using namespace testing;
 using nlohmann::json;
 
-class ComparisonTest : public WithMadeParts {
+class ComparisonTest : public WithRunFolders {
  protected:
-  /// Writes a run's folder below runs/. @param changes  YAML over the usual experiment.
-  RunFolder write_run(const std::string& experiment, const std::string& attention,
-                      std::int64_t seed, const RunStatus& status,
-                      const std::string& changes = "") const {
-    const std::string model = experiment == "lm" ? "lm" : "vit";
-    const std::string dataset = experiment == "lm" ? "texts" : "pictures";
-    Node composed =
-        parse_yaml("schema: 1\nname: " + experiment + "\nmodel: " + model +
-                       "\nattention: " + attention + "\ntask: sorting\ndataset: " + dataset + "\n",
-                   "made.yaml");
-    if (!changes.empty()) merge(composed, parse_yaml(changes, "changes.yaml"));
-    const Experiment made = resolve_experiment(composed, parts().catalogue(), experiment);
-    const RunFolder folder = RunFolder::of(root(), made, seed);
-    folder.freeze(made, seed);
-    if (status.state == RunState::pending) return folder;
-    folder.write_status(status);
-    write_environment(folder);
-    return folder;
-  }
-
   static RunStatus done(double accuracy) {
     RunStatus status;
     status.state = RunState::done;
     status.metrics = {{"accuracy", accuracy}, {"examples_per_second", 1000 + accuracy}};
     return status;
   }
-  static RunStatus ended(RunState state, const std::string& reason = "") {
-    RunStatus status;
-    status.state = state;
-    status.reason = reason;
-    return status;
-  }
-
   /// Standard and quest with one value a seed.
   void write_pair(const std::string& experiment, const std::vector<double>& standard,
                   const std::vector<double>& quest) const {
@@ -58,7 +30,6 @@ class ComparisonTest : public WithMadeParts {
     }
   }
 
-  std::string root() const { return temp_ / "runs"; }
   Comparison compare(const CompareOptions& options = {}, const std::string& baseline = "") const {
     return compare_runs(find_runs({root()}), options, baseline, &parts().catalogue());
   }
@@ -69,8 +40,6 @@ class ComparisonTest : public WithMadeParts {
     }
     throw std::runtime_error("no row " + std::string(experiment) + "/" + std::string(attention));
   }
-
-  const TempFolder temp_;
 };
 
 // ---- fairness

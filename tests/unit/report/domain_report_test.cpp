@@ -7,6 +7,7 @@
 #include "framework/report/card.h"
 #include "tests/support/compositions.h"
 #include "tests/support/made_domains.h"
+#include "tests/support/run_folders.h"
 
 namespace attnlab::domain_report_test {
 namespace {
@@ -32,14 +33,6 @@ DomainPage made_page() {
   runs.all.notes = {"a note", "WARNING: it proves nothing"};
   runs.all.suites.front().page->title = "Every <domain>";
   return runs.build();
-}
-
-std::size_t count(const std::string& text, const std::string& part) {
-  std::size_t found = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
-    ++found;
-  }
-  return found;
 }
 
 TEST(DomainReport, ThePageHasEveryPartAndEscapesWhatItQuotes) {

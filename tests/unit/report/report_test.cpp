@@ -5,8 +5,7 @@
 
 #include "framework/report/diagrams.h"
 #include "framework/report/html_parts.h"
-#include "tests/support/made_parts.h"
-#include "tests/support/made_runs.h"
+#include "tests/support/run_folders.h"
 
 namespace attnlab::report_test {
 namespace {
@@ -14,23 +13,8 @@ namespace {
 using namespace testing;
 using nlohmann::json;
 
-class ReportTest : public WithMadeParts {
+class ReportTest : public WithRunFolders {
  protected:
-  RunFolder write_run(const std::string& experiment, const std::string& attention,
-                      std::int64_t seed, const RunStatus& status,
-                      const std::string& changes = "") const {
-    Node composed =
-        parse_yaml("schema: 1\nname: " + experiment + "\nmodel: vit\nattention: " + attention +
-                       "\ntask: sorting\ndataset: pictures\n",
-                   "made.yaml");
-    if (!changes.empty()) merge(composed, parse_yaml(changes, "changes.yaml"));
-    const Experiment made = resolve_experiment(composed, parts().catalogue(), experiment);
-    const RunFolder folder = RunFolder::of(temp_ / "runs", made, seed);
-    folder.freeze(made, seed);
-    folder.write_status(status);
-    write_environment(folder);
-    return folder;
-  }
   static RunStatus done(double accuracy) {
     RunStatus status;
     status.state = RunState::done;
@@ -38,11 +22,9 @@ class ReportTest : public WithMadeParts {
     return status;
   }
   static RunStatus diverged(const std::string& reason) {
-    RunStatus status;
-    status.state = RunState::diverged;
+    RunStatus status = ended(RunState::diverged, reason);
     status.step = 3;
     status.steps = 8;
-    status.reason = reason;
     return status;
   }
   /// Seven seeds in which quest differs by `gain` points times 1 to 7.
@@ -60,15 +42,6 @@ class ReportTest : public WithMadeParts {
     made.date = "2026-11-21 20:00 UTC";
     return made;
   }
-  static std::size_t count(const std::string& text, const std::string& part) {
-    std::size_t found = 0;
-    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
-      ++found;
-    }
-    return found;
-  }
-
-  const TempFolder temp_;
 };
 
 // ---- the finding
