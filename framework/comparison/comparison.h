@@ -162,9 +162,13 @@ std::map<std::string, Podium> podiums_of(const Comparison& comparison);
 /// By an experiment's name.
 using ShownExperiments = std::function<bool(const std::string&)>;
 /// A row for each experiment and attention: mean, interval, what is published, costs.
-Table value_table(const Comparison& comparison, const ShownExperiments& shows);
-/// A row for each difference to the baseline: interval, effect sizes, test, verdict.
-Table contrast_table(const Comparison& comparison, const ShownExperiments& shows);
+/// @param table  its caption and ID
+void write_values(const Comparison& comparison, const ShownExperiments& shows, Table table,
+                  Document& out);
+/// A row for each difference to the baseline: interval, effect sizes, test, verdict. Nothing, and
+/// false, without any.
+bool write_contrasts(const Comparison& comparison, const ShownExperiments& shows, Table table,
+                     Document& out);
 
 /// @param svg  the diagram of ranks; empty where no picture can be shown
 void write_ranking(const Comparison& comparison, const std::string& svg, Document& out);

@@ -212,10 +212,11 @@ std::map<std::string, Podium> podiums_of(const Comparison& comparison) {
   return out;
 }
 
-Table value_table(const Comparison& comparison, const ShownExperiments& shows) {
+void write_values(const Comparison& comparison, const ShownExperiments& shows, Table table,
+                  Document& out) {
   const auto common = common_metric(comparison);
   const std::vector<MetricInfo> costs = recorded_costs(comparison);
-  Table table{"", {"experiment", "attention", {"seeds", true, "seeds that are done, of all"}}};
+  table.columns = {"experiment", "attention", {"seeds", true, "seeds that are done, of all"}};
   const auto column = [&](const std::string& heading, const char* help) {
     table.columns.emplace_back(heading, /*number=*/true, help);
   };
@@ -233,9 +234,10 @@ Table value_table(const Comparison& comparison, const ShownExperiments& shows) {
     column(metric_heading(cost), "mean over the runs that are done");
   }
   const std::map<std::string, Podium> podiums = podiums_of(comparison);
+  out.begin_table(table);
   for (const ComparisonRow& row : comparison.rows) {
     if (!shows(row.experiment)) continue;
-    std::vector<TableCell>& cells = table.rows.emplace_back(1, row.experiment);
+    std::vector<TableCell> cells(1, row.experiment);
     cells.emplace_back(row.attention);
     if (row.attention == comparison.baseline) cells.back().aside = "(baseline)";
     cells.emplace_back(fmt::format("{} of {}", row.summary.count, row.seeds.size()));
@@ -253,20 +255,25 @@ Table value_table(const Comparison& comparison, const ShownExperiments& shows) {
       const auto found = row.costs.find(cost.name);
       cells.push_back(found == row.costs.end() ? TableCell() : cost_of(cost, found->second));
     }
+    out.row(cells);
   }
-  return table;
+  out.end_table();
 }
 
-Table contrast_table(const Comparison& comparison, const ShownExperiments& shows) {
+bool write_contrasts(const Comparison& comparison, const ShownExperiments& shows, Table table,
+                     Document& out) {
+  const auto shown = [&](const ComparisonRow& row) {
+    return row.contrast && shows(row.experiment);
+  };
+  if (std::none_of(comparison.rows.begin(), comparison.rows.end(), shown)) return false;
   const bool corrected = comparison.options.correct == "holm";
   const auto common = common_metric(comparison);
-  Table table{"",
-              {"experiment",
-               "attention",
-               {"pairs", true},
-               {common ? difference_heading(*common) : "difference", true,
-                "to the baseline, over pairs of one seed"},
-               {percent_of_confidence(comparison) + " interval", true}}};
+  table.columns = {"experiment",
+                   "attention",
+                   {"pairs", true},
+                   {common ? difference_heading(*common) : "difference", true,
+                    "to the baseline, over pairs of one seed"},
+                   {percent_of_confidence(comparison) + " interval", true}};
   for (const PublishedNumbers& published : comparison.published) {
     table.columns.emplace_back(published.source, true, "published difference to the baseline");
   }
@@ -276,10 +283,11 @@ Table contrast_table(const Comparison& comparison, const ShownExperiments& shows
     }
   }
   table.columns.emplace_back("verdict");
+  out.begin_table(table);
   for (const ComparisonRow& row : comparison.rows) {
-    if (!row.contrast || !shows(row.experiment)) continue;
+    if (!shown(row)) continue;
     const Contrast& contrast = *row.contrast;
-    std::vector<TableCell>& cells = table.rows.emplace_back(1, row.experiment);
+    std::vector<TableCell> cells(1, row.experiment);
     cells.emplace_back(row.attention);
     cells.emplace_back(std::to_string(contrast.difference.count));
     Quantity difference =
@@ -297,8 +305,10 @@ Table contrast_table(const Comparison& comparison, const ShownExperiments& shows
     cells.push_back(contrast.test ? p_cell(contrast.test->p_value) : TableCell());
     if (corrected) cells.push_back(contrast.test ? p_cell(contrast.adjusted_p) : TableCell());
     cells.push_back(verdict_cell(comparison, row));
+    out.row(cells);
   }
-  return table;
+  out.end_table();
+  return true;
 }
 
 std::vector<std::string> difference_lines(const std::vector<ConfigDifference>& differences) {
@@ -358,17 +368,14 @@ std::string comparison_title(const Comparison& comparison) {
 
 void write_comparison(const Comparison& comparison, Document& out) {
   const auto all = [](const std::string&) { return true; };
-  out.table(value_table(comparison, all));
+  write_values(comparison, all, {}, out);
   out.paragraph(fmt::format("mean ± sample standard deviation over the seeds that are done{}",
                             any_shares_of_runs(comparison, comparison.experiments)
                                 ? "; shares of runs with Wilson's interval of 95 %"
                                 : ""));
-  const Table contrasts = contrast_table(comparison, all);
-  if (!contrasts.rows.empty()) {
-    out.table(contrasts);
-    out.paragraph(test_sentence(comparison));
-  }
-  write_proof(comparison, out, /*joined=*/!contrasts.rows.empty());
+  const bool tested = write_contrasts(comparison, all, {}, out);
+  if (tested) out.paragraph(test_sentence(comparison));
+  write_proof(comparison, out, /*joined=*/tested);
   if (comparison.experiments.size() > 1) {
     out.heading("Ranks across experiments");
     write_ranking(comparison, "", out);

@@ -31,4 +31,12 @@ std::string plain(const TableCell& cell) {
   return cell.note.empty() ? out : out + "; " + cell.note;
 }
 
+void Document::table(const Table& table) {
+  begin_table(table);
+  for (const std::vector<TableCell>& cells : table.rows) {
+    if (!cells.empty()) row(cells);
+  }
+  end_table();
+}
+
 }  // namespace attnlab

@@ -87,7 +87,12 @@ class Document {
   virtual void warning(const std::string& text) = 0;
   /// Nothing without lines.
   virtual void list(const std::vector<std::string>& lines, bool joined = false) = 0;
-  virtual void table(const Table& table) = 0;
+  /// A long table is written row by row, so that its cells need not be kept.
+  /// @param head  all but rows
+  virtual void begin_table(const Table& head) = 0;
+  virtual void row(const std::vector<TableCell>& cells) = 0;
+  virtual void end_table() = 0;
+  void table(const Table& table);
   virtual void figure(const Figure& figure) = 0;
   /// Lines as they are, right behind what stands before.
   virtual void code(const std::string& text) = 0;

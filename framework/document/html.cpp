@@ -103,27 +103,28 @@ void HtmlDocument::list(const std::vector<std::string>& lines, bool /*joined*/) 
   out_ += "</ul>\n";
 }
 
-void HtmlDocument::table(const Table& table) {
-  const bool sortable = !table.id.empty();
-  const std::string caption = html_text(table.caption);
+void HtmlDocument::begin_table(const Table& head) {
+  head_ = {head.caption, head.columns, {}, head.id};
+  const std::string caption = html_text(head.caption);
   out_ += fmt::format(
       "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{0}\">\n<table{1}>\n"
       "<caption>{0}</caption>\n<thead><tr>",
-      caption, sortable ? fmt::format(" class=\"sortable\" id=\"{}\"", table.id) : "");
-  for (const Column& column : table.columns) out_ += heading_of(column, sortable);
+      caption, head.id.empty() ? "" : fmt::format(" class=\"sortable\" id=\"{}\"", head.id));
+  for (const Column& column : head.columns) out_ += heading_of(column, !head.id.empty());
   out_ += "</tr></thead>\n<tbody>\n";
-  for (const std::vector<TableCell>& row : table.rows) {
-    if (row.empty()) continue;
-    out_ += "<tr>";
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      out_ += "<td" + classes_of(table.columns[i], row[i]);
-      if (sortable) out_ += fmt::format(" data-order=\"{}\"", html_text(order_of(row[i])));
-      out_ += ">" + words_of(row[i]) + "</td>";
-    }
-    out_ += "</tr>\n";
-  }
-  out_ += "</tbody>\n</table>\n</div>\n";
 }
+
+void HtmlDocument::row(const std::vector<TableCell>& cells) {
+  out_ += "<tr>";
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    out_ += "<td" + classes_of(head_.columns[i], cells[i]);
+    if (!head_.id.empty()) out_ += fmt::format(" data-order=\"{}\"", html_text(order_of(cells[i])));
+    out_ += ">" + words_of(cells[i]) + "</td>";
+  }
+  out_ += "</tr>\n";
+}
+
+void HtmlDocument::end_table() { out_ += "</tbody>\n</table>\n</div>\n"; }
 
 void HtmlDocument::figure(const Figure& figure) {
   out_ += "<figure class=\"scroll\" tabindex=\"0\">" + figure.svg;

@@ -17,7 +17,9 @@ class HtmlDocument : public Document {
   void paragraph(const std::string& text, bool joined = false) override;
   void warning(const std::string& text) override;
   void list(const std::vector<std::string>& lines, bool joined = false) override;
-  void table(const Table& table) override;
+  void begin_table(const Table& head) override;
+  void row(const std::vector<TableCell>& cells) override;
+  void end_table() override;
   void figure(const Figure& figure) override;
   void code(const std::string& text) override;
   void stamp(const std::string& date, const std::string& command) override;
@@ -32,6 +34,7 @@ class HtmlDocument : public Document {
 
  private:
   int level_;
+  Table head_;  ///< of the table that is being written
   std::string out_;
 };
 

@@ -43,39 +43,9 @@ std::string markdown_line(const std::string& text) {
 }
 
 std::string table_text(const Table& table, TableStyle style) {
-  const bool markdown = style == TableStyle::markdown;
-  std::vector<std::vector<std::string>> rows(1);
-  rows.reserve(1 + table.rows.size());
-  for (const Column& column : table.columns) rows[0].push_back(fit(column.heading, markdown));
-  for (const std::vector<TableCell>& cells : table.rows) {
-    if (cells.empty()) continue;
-    std::vector<std::string>& row = rows.emplace_back();
-    row.reserve(cells.size());
-    for (const TableCell& cell : cells) row.push_back(fit(plain(cell), markdown));
-  }
-  std::vector<std::size_t> widths(rows.front().size(), 3);
-  for (const auto& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      widths[i] = std::max(widths[i], display_width(row[i]));
-    }
-  }
-  std::string out;
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    std::string line;
-    for (std::size_t i = 0; i < widths.size(); ++i) {
-      line += (markdown ? "| " : "") + rows[r][i] +
-              std::string(widths[i] - display_width(rows[r][i]) + (markdown ? 1 : 2), ' ');
-    }
-    if (!markdown) line.erase(line.find_last_not_of(' ') + 1);
-    out += line + (markdown ? "|\n" : "\n");
-    if (r > 0) continue;
-    for (const std::size_t width : widths) {
-      out += markdown ? "|" + std::string(width + 2, '-') : std::string(width, '-') + "  ";
-    }
-    if (!markdown) out.erase(out.size() - 2);
-    out += markdown ? "|\n" : "\n";
-  }
-  return out;
+  TextDocument out(style);
+  out.table(table);
+  return out.take();
 }
 
 void TextDocument::add(const std::string& block, bool joined) {
@@ -111,9 +81,42 @@ void TextDocument::list(const std::vector<std::string>& lines, bool joined) {
   if (!out.empty()) add(out, joined);
 }
 
-void TextDocument::table(const Table& table) {
-  if (!table.caption.empty()) paragraph(table.caption + ":");
-  add(table_text(table, markdown_ ? TableStyle::markdown : TableStyle::text));
+void TextDocument::begin_table(const Table& head) {
+  if (!head.caption.empty()) paragraph(head.caption + ":");
+  rows_.assign(1, {});
+  for (const Column& column : head.columns) rows_[0].push_back(fit(column.heading, markdown_));
+}
+
+void TextDocument::row(const std::vector<TableCell>& cells) {
+  std::vector<std::string>& row = rows_.emplace_back();
+  row.reserve(cells.size());
+  for (const TableCell& cell : cells) row.push_back(fit(plain(cell), markdown_));
+}
+
+void TextDocument::end_table() {
+  std::vector<std::size_t> widths(rows_.front().size(), 3);
+  for (const auto& row : rows_) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], display_width(row[i]));
+    }
+  }
+  add("");
+  for (std::size_t r = 0; r < rows_.size(); ++r) {
+    std::string line;
+    for (std::size_t i = 0; i < widths.size(); ++i) {
+      line += (markdown_ ? "| " : "") + rows_[r][i] +
+              std::string(widths[i] - display_width(rows_[r][i]) + (markdown_ ? 1 : 2), ' ');
+    }
+    if (!markdown_) line.erase(line.find_last_not_of(' ') + 1);
+    out_ += line + (markdown_ ? "|\n" : "\n");
+    if (r > 0) continue;
+    for (const std::size_t width : widths) {
+      out_ += markdown_ ? "|" + std::string(width + 2, '-') : std::string(width, '-') + "  ";
+    }
+    if (!markdown_) out_.erase(out_.size() - 2);
+    out_ += markdown_ ? "|\n" : "\n";
+  }
+  rows_.clear();
 }
 
 void TextDocument::figure(const Figure& figure) {

@@ -25,7 +25,9 @@ class TextDocument : public Document {
   void paragraph(const std::string& text, bool joined = false) override;
   void warning(const std::string& text) override;
   void list(const std::vector<std::string>& lines, bool joined = false) override;
-  void table(const Table& table) override;
+  void begin_table(const Table& head) override;
+  void row(const std::vector<TableCell>& cells) override;
+  void end_table() override;
   void figure(const Figure& figure) override;
   void code(const std::string& text) override;
   void stamp(const std::string& date, const std::string& command) override;
@@ -37,6 +39,7 @@ class TextDocument : public Document {
   std::string shown(const std::string& line) const;
 
   bool markdown_;
+  std::vector<std::vector<std::string>> rows_;  ///< of the table that is being written
   std::string out_;
 };
 

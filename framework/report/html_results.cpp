@@ -70,15 +70,16 @@ void write_classes(const Report& report, std::size_t slice, const std::string& s
 std::string results_html(const Report& report) {
   const Comparison& comparison = report.comparison;
   const auto shows = [&](const std::string& experiment) { return report.shows(experiment); };
-  Table values = value_table(comparison, shows), contrasts = contrast_table(comparison, shows);
-  if (values.rows.empty()) return "";
-  values.caption = metric_phrase(comparison) + ", by experiment and attention";
-  values.id = "results-table";
-  contrasts.caption = "Differences to " + comparison.baseline;
-  contrasts.id = "contrasts-table";
+  const auto any = [&](const ComparisonRow& row) { return shows(row.experiment); };
+  if (std::none_of(comparison.rows.begin(), comparison.rows.end(), any)) return "";
   HtmlDocument out;
-  out.table(values);
-  if (!contrasts.rows.empty()) out.table(contrasts);
+  write_values(comparison, shows,
+               {.caption = metric_phrase(comparison) + ", by experiment and attention",
+                .id = "results-table"},
+               out);
+  write_contrasts(comparison, shows,
+                  {.caption = "Differences to " + comparison.baseline, .id = "contrasts-table"},
+                  out);
   return out.take();
 }
 
