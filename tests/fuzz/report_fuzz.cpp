@@ -6,7 +6,9 @@
 // Code: framework/runs/run_search.cpp framework/runs/page_spec.cpp framework/runs/metric_infos.cpp
 // Code: framework/comparison/comparison.cpp framework/comparison/comparison_text.cpp
 // Code: framework/report/curves.cpp framework/report/html.cpp framework/report/html_data.cpp
-// Code: framework/report/html_results.cpp framework/document/markup.cpp framework/report/records.cpp
+// Code: framework/report/html_results.cpp framework/report/records.cpp
+// Code: framework/document/markup.cpp framework/document/text.cpp framework/document/html.cpp
+// Code: framework/document/latex.cpp
 // Code: framework/report/report.cpp framework/report/slices.cpp framework/report/latex.cpp
 // Code: framework/report/bias.cpp framework/report/image_pictures.cpp
 // Code: framework/report/graph_pictures.cpp framework/report/graph_layout.cpp

@@ -26,6 +26,7 @@ Table made_table() {
 
 TEST(Forms, MarkdownHasWordsAlone) {
   EXPECT_EQ(table_text(made_table()),
+            "mean ± deviation:\n\n"
             "| who  | value        | other                        |\n"
             "|------|--------------|------------------------------|\n"
             "| a_b  | 58.13 ± 0.20 | 25.00 [4.56, 69.94] (2 of 3) |\n"
