@@ -12,6 +12,7 @@
 #include "framework/config/compose.h"
 #include "framework/config/problems.h"
 #include "framework/experiment/identity.h"
+#include "framework/experiment/keys.h"
 #include "framework/experiment/names.h"
 
 namespace attnlab {
@@ -243,8 +244,8 @@ class EntryReader {
   bool resolve(EvaluationEntry& entry, const Node& change) {
     const std::string note = fmt::format(" (evaluate.{})", entry.name);
     try {
-      Node composed = base_.resolved;
-      for (const char* key : {"evaluate", "trace", "init"}) composed.erase(key);
+      Node composed = counted(base_.resolved, Role::comparison);
+      composed.erase("init");  // the weights are the run's
       // It names an entry, perhaps; what is not trained stops no epoch.
       composed.find("train")->find("early_stop")->set("metric", Node::scalar("", {}, true));
       merge(composed, entry.set);

@@ -26,10 +26,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::vector<std::string> kTopKeys = {"schema", "name",     "model", "attention",
-                                           "task",   "dataset",  "init",  "train",
-                                           "trace",  "evaluate", "seeds", "published"};
-
 bool contains(const std::vector<std::string>& list, const std::string& item) {
   return std::find(list.begin(), list.end(), item) != list.end();
 }
@@ -42,7 +38,8 @@ const Node* value_of(const Node& composed, const char* key) {
 
 void check_top(const Node& composed, const Catalogue& catalogue, Problems& problems) {
   for (const auto& [key, value] : composed.entries()) {
-    if (contains(kTopKeys, key)) continue;
+    const auto named = [&name = key](const OptionSpec& spec) { return spec.name == name; };
+    if (std::any_of(experiment_keys().begin(), experiment_keys().end(), named)) continue;
     add_problem(problems, composed.key_place(key),
                 fmt::format("unknown key '{}' of an experiment{}", key,
                             suggest_key(key, experiment_keys(composed, catalogue))));
@@ -145,10 +142,8 @@ bool is_young_default(const KeyPath& path, const Node& value) {
 /// What training depends on.
 std::string trained_text(const Experiment& experiment, bool with_attention) {
   const auto changes_nothing = [&](const KeyPath& path, const Node& value) {
-    if (path.size() > 1) return is_young_default(path, value);
-    const std::string_view key = path.front();
-    return key == "name" || key == "seeds" || key == "published" || key == "evaluate" ||
-           (key == "attention" && !with_attention);
+    return role_of(path) < Role::identity || is_young_default(path, value) ||
+           (!with_attention && path.size() == 1 && path.front() == "attention");
   };
   std::string text = canonical_text(experiment.resolved, changes_nothing);
   if (const Node* evaluate = experiment.resolved.find("evaluate")) {

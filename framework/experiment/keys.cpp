@@ -2,39 +2,64 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "framework/experiment/evaluations.h"
+#include "framework/experiment/experiment.h"
 #include "framework/manifest/option_lookup.h"
 
 namespace attnlab {
 namespace {
 
-OptionSpec format_key() {
-  OptionSpec spec =
-      make_option("schema", OptionSpec::Type::integer, "version of the file's format");
-  spec.low = spec.high = 1;
-  spec.required = true;
-  return spec;
-}
+/// An entry of `evaluate`; what `set` and `over` hold are keys of the parts.
+struct EvaluationKeys : EvaluationOptions {
+  NoOptions set, over;
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("set", set, "what is changed: options of model, attention, dataset, task");
+    v("over", over, "values of keys: each combination is evaluated");
+    EvaluationOptions::describe(v);
+  }
+};
 
-OptionSpec seeds_key() {
-  OptionSpec spec = make_option("seeds", OptionSpec::Type::integer, "one run for each");
-  spec.list = true;
-  spec.low = 0;
-  spec.default_value = Node::list();
-  spec.default_value.items().push_back(Node::scalar("0"));
-  return spec;
-}
+struct ExperimentKeys {
+  std::int64_t schema = 1;
+  std::optional<std::string> name;
+  NoOptions model, attention, task, dataset;  // `part_keys` of the plugins that are named
+  std::optional<InitOptions> init;
+  TrainOptions train;
+  std::optional<TraceOptions> trace;
+  OptionMap<EvaluationKeys> evaluate;
+  std::vector<std::int64_t> seeds = {0};
+  std::optional<PublishedCounts> published;
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("schema", schema, required(range(1, 1)), "version of the file's format");
+    v("name", name, counts_for(Role::none),
+      "what folders and tables call it; else the file's name");
+    v("model", model, "what is trained");
+    v("attention", attention, "the mechanism of the model's attention layers");
+    v("task", task, "loss, metrics and evaluation");
+    v("dataset", dataset, "what is learned from");
+    v("init", init, "what parameters begin with, if not at random");
+    v("train", train, "how the model is trained");
+    v("trace", trace, counts_for(Role::identity), "what is recorded of attention layers");
+    v("evaluate", evaluate, counts_for(Role::none),
+      "what a finished run is asked beside its own test split, by name");
+    v("seeds", seeds, counts_for(Role::none, at_least(0)), "one run for each");
+    v("published", published, counts_for(Role::none),
+      "counts that a paper prints; --dry-run shows them beside ours");
+  }
+};
 
-/// Entries of any names; what `set` and `over` hold are keys of the parts.
-OptionSpec evaluate_keys() {
-  Schema entry = {
-      make_group("set", {}, "what is changed: options of model, attention, dataset, task"),
-      make_group("over", {}, "values of keys: each combination is evaluated")};
-  for (const OptionSpec& spec : schema_of<EvaluationOptions>()) entry.push_back(spec);
-  OptionSpec keys = make_group("evaluate", {make_group("NAME", std::move(entry), "an evaluation")},
-                               "what a finished run is asked beside its own test split, by name");
-  keys.type = OptionSpec::Type::map;
-  return keys;
+void keep_counted(Node& map, const Schema& schema, Role role) {
+  for (const OptionSpec& spec : schema) {
+    if (spec.role < role) {
+      map.erase(spec.name);
+    } else if (Node* group = map.find(spec.name); group != nullptr && spec.holds_options()) {
+      keep_counted(*group, spec.options, role);
+    }
+  }
 }
 
 /// The options of the plugin that a composition names for a part; null when it names none.
@@ -67,29 +92,35 @@ Schema part_keys(Kind kind, const Schema* options, const Catalogue& catalogue) {
   return keys;
 }
 
+const Schema& experiment_keys() { return schema_of<ExperimentKeys>(); }
+
 Schema experiment_keys(const Node& composed, const Catalogue& catalogue) {
-  Schema keys = {format_key(),
-                 make_option("name", OptionSpec::Type::string,
-                             "what folders and tables call it; else the file's name")};
-  const auto part = [&](Kind kind, const char* help) {
-    const Schema* options = options_of(composed, kind, catalogue);
-    keys.push_back(
-        make_group(std::string(name_of(kind)), part_keys(kind, options, catalogue), help));
-  };
-  part(Kind::model, "what is trained");
-  part(Kind::attention, "the mechanism of the model's attention layers");
-  part(Kind::task, "loss, metrics and evaluation");
-  part(Kind::dataset, "what is learned from");
-  keys.push_back(
-      make_group("init", schema_of<InitOptions>(), "what parameters begin with, if not at random"));
-  keys.push_back(make_group("train", schema_of<TrainOptions>(), "how the model is trained"));
-  keys.push_back(
-      make_group("trace", schema_of<TraceOptions>(), "what is recorded of attention layers"));
-  keys.push_back(evaluate_keys());
-  keys.push_back(seeds_key());
-  keys.push_back(make_group("published", schema_of<PublishedCounts>(),
-                            "counts that a paper prints; --dry-run shows them beside ours"));
+  Schema keys = experiment_keys();
+  for (OptionSpec& key : keys) {
+    for (const Kind kind : {Kind::model, Kind::attention, Kind::task, Kind::dataset}) {
+      if (key.name != name_of(kind)) continue;
+      key.options = part_keys(kind, options_of(composed, kind, catalogue), catalogue);
+    }
+  }
   return with_names(std::move(keys), composed);
+}
+
+Role role_of(const KeyPath& path) {
+  Role role = Role::cost;
+  const Schema* keys = &experiment_keys();
+  for (const std::string_view name : path) {
+    const auto key = std::find_if(keys->begin(), keys->end(),
+                                  [&](const OptionSpec& one) { return one.name == name; });
+    if (key == keys->end()) break;
+    role = std::min(role, key->role);
+    keys = &key->options;
+  }
+  return role;
+}
+
+Node counted(Node config, Role role) {
+  keep_counted(config, experiment_keys(), role);
+  return config;
 }
 
 }  // namespace attnlab

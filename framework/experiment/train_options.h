@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/config/options.h"
+#include "framework/manifest/schema.h"
 
 namespace attnlab {
 
@@ -181,8 +181,8 @@ struct TrainOptions {
       "parts that a step's batch is split into, to save memory");
     v("batching", batching, "what an epoch and a batch are made of");
     v("clip_norm", clip_norm, at_least(0), "largest L2 norm of the whole gradient; 0: no clipping");
-    v("optimizer", optimizer, "how parameters move");
-    v("schedule", schedule, "how the learning rate changes");
+    v("optimizer", optimizer, counts_for(Role::comparison), "how parameters move");
+    v("schedule", schedule, counts_for(Role::comparison), "how the learning rate changes");
     v("average", average, "a running mean of the weights, kept beside them");
     v("protocol", protocol, one_of("last", "sound", "published"),
       "which epoch's model counts: the last; the best on the validation split (sound); the best on "
@@ -192,7 +192,8 @@ struct TrainOptions {
       "a training loss above this ends the run as diverged; 0: only one that is not finite");
     v("evaluate_every", evaluate_every, at_least(1), "epochs between evaluations");
     v("log_every", log_every, at_least(1), "steps between lines of metrics.jsonl");
-    v("tensorboard", tensorboard, "event files for TensorBoard, with the same scalars");
+    v("tensorboard", tensorboard, counts_for(Role::identity),
+      "event files for TensorBoard, with the same scalars");
     v("checkpoint_seconds", checkpoint_seconds, at_least(0),
       "seconds between checkpoints (one more before each evaluation and at the end of an epoch, "
       "unless the last one is younger than this, or than 30 times what writing takes); 0: after "

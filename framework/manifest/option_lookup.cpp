@@ -10,6 +10,7 @@ namespace {
 void add_keys(const Schema& schema, const std::string& prefix, std::vector<std::string>& keys) {
   for (const OptionSpec& spec : schema) {
     keys.push_back(prefix + spec.name);
+    if (spec.list) continue;  // of groups: no key reaches into it
     const bool free_names = spec.type == OptionSpec::Type::map;
     const Schema known(spec.options.begin() + (free_names ? 1 : 0), spec.options.end());
     add_keys(known, fmt::format("{}{}.", prefix, spec.name), keys);

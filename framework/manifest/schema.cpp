@@ -221,14 +221,21 @@ class Resolver {
     for (const OptionSpec& spec : schema) {
       const std::string name = path.empty() ? spec.name : fmt::format("{}.{}", path, spec.name);
       const Node* value = given.find(spec.name);
-      if (spec.type == OptionSpec::Type::group) {
-        resolved.set(spec.name, map(value == nullptr ? absent(given) : *value, spec.options, name));
+      if (spec.optional && (value == nullptr || value->is_null())) continue;
+      if (spec.required && lacks(value, spec)) {
+        add(value == nullptr || value->is_null() ? given.place() : value->place(),
+            fmt::format("{}: {} needs a value ({}): {}", name, owner_, spec.type_text(),
+                        spec.help));
+      } else if (spec.list && spec.type == OptionSpec::Type::group) {
+        resolved.set(spec.name, groups(value == nullptr ? Node() : *value, spec, name));
+      } else if (spec.type == OptionSpec::Type::group) {
+        resolved.set(spec.name, group(value == nullptr ? absent(given) : *value, spec, name));
       } else if (spec.type == OptionSpec::Type::map) {
         resolved.set(spec.name, named(value == nullptr ? Node() : *value, spec, name));
       } else if (value == nullptr || value->is_null()) {
-        fill(resolved, given, spec, name);
-      } else if (valid(*value, spec, name)) {
-        resolved.set(spec.name, spec.type == OptionSpec::Type::string ? as_text(*value) : *value);
+        fill(resolved, spec);
+      } else if (const Node full = as_list(*value, spec); valid(full, spec, name)) {
+        resolved.set(spec.name, spec.type == OptionSpec::Type::string ? as_text(full) : full);
       }
     }
     return resolved;
@@ -248,6 +255,39 @@ class Resolver {
   }
 
  private:
+  static bool lacks(const Node* value, const OptionSpec& spec) {
+    if (value == nullptr || value->is_null()) return true;
+    return spec.filled && value->text().empty() && value->items().empty() &&
+           value->entries().empty();
+  }
+
+  /// The only item of a list stands for it where that is allowed.
+  static Node as_list(const Node& value, const OptionSpec& spec) {
+    if (!spec.single || value.is_list() || value.is_null()) return value;
+    Node list = Node::list(value.place());
+    list.items().push_back(value);
+    return list;
+  }
+
+  /// What somebody else knows the keys of stays as it is.
+  Node group(const Node& given, const OptionSpec& spec, const std::string& path) {
+    return spec.options.empty() && given.is_map() ? given : map(given, spec.options, path);
+  }
+
+  Node groups(const Node& given, const OptionSpec& spec, const std::string& path) {
+    Node list = as_list(given, spec);
+    if (!list.is_list()) {
+      if (!list.is_null()) {
+        add(list.place(), fmt::format("{}: expected a list, found {}; write [{}]", path,
+                                      to_flow(list), to_flow(list)));
+      }
+      return Node::list(list.place());
+    }
+    if (spec.options.empty()) return list;
+    for (Node& item : list.items()) item = map(item, spec.options, path);
+    return list;
+  }
+
   /// A map of free names, in the order in which they are given.
   Node named(const Node& given, const OptionSpec& spec, const std::string& path) {
     if (given.is_null()) return Node::map({"default of " + owner_, 0, 0});
@@ -311,12 +351,7 @@ class Resolver {
     return quoted;
   }
 
-  void fill(Node& resolved, const Node& given, const OptionSpec& spec, const std::string& name) {
-    if (spec.required) {
-      add(given.place(),
-          fmt::format("{}: {} needs a value ({}): {}", name, owner_, spec.type_text(), spec.help));
-      return;
-    }
+  void fill(Node& resolved, const OptionSpec& spec) const {
     Node value = spec.default_value;
     value.set_place({"default of " + owner_, 0, 0});
     resolved.set(spec.name, std::move(value));
@@ -389,7 +424,8 @@ bool must_be_given(const Node& value) {
 }
 
 std::string OptionSpec::type_text() const {
-  std::string text = list ? "list of " : "";
+  if (list && type == Type::group && options.empty()) return "list";
+  std::string text = single ? "one or a list of " : list ? "list of " : "";
   if (!choices.empty()) return text + choices_text(choices, " | ");
   text += scalar_type_text(*this);
   if (low && high) return fmt::format("{} in [{}, {}]", text, shortest(*low), shortest(*high));

@@ -11,8 +11,10 @@
 #include "framework/base/text.h"
 #include "framework/base/unicode.h"
 #include "framework/comparison/attention_forms.h"
+#include "framework/config/compose.h"
 #include "framework/config/difference.h"
 #include "framework/document/markup.h"
+#include "framework/experiment/keys.h"
 #include "framework/report/run_files.h"
 
 namespace attnlab {
@@ -43,16 +45,6 @@ std::string tail_of(const std::string& path) {
   return valid_utf8(without_colours(text));
 }
 
-const Node* find_key(const Node& config, const std::string& key) {
-  const Node* node = &config;
-  for (std::size_t begin = 0; node != nullptr && begin <= key.size();) {
-    const std::size_t end = std::min(key.find('.', begin), key.size());
-    node = node->find(key.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return node;
-}
-
 /// The configuration of one run of each experiment that stands by itself, without what says which
 /// run it is.
 std::map<std::string, Node> configs_by_experiment(const Report& report) {
@@ -64,10 +56,8 @@ std::map<std::string, Node> configs_by_experiment(const Report& report) {
   }
   std::map<std::string, Node> configs;
   for (const auto& [experiment, run] : chosen) {
-    Node& config = configs[experiment] = run->config.tree();
-    for (const char* key : {"name", "seeds", "attention", "evaluate", "published"}) {
-      config.erase(key);
-    }
+    configs[experiment] = counted(run->config.tree(), Role::identity);
+    configs[experiment].erase("attention");
   }
   return configs;
 }

@@ -8,6 +8,7 @@
 
 #include "framework/base/text.h"
 #include "framework/config/compose.h"
+#include "framework/experiment/keys.h"
 #include "framework/runs/run_records.h"
 
 namespace attnlab {
@@ -155,17 +156,17 @@ class ConfigFacts {
 
   /// Whether a section may hold such values.
   bool concerns(const std::string& key) const {
-    // A trace records and changes no number of a run; what a paper prints documents it.
-    constexpr std::string_view kChangesNothing[] = {"name", "seeds", "trace", "evaluate",
-                                                    "published"};
-    if (std::count(std::begin(kChangesNothing), std::end(kChangesNothing), key) > 0) return false;
+    if (role_of({key}) < Role::comparison) return false;
     return !attention_ || !matched_.empty() || is_of_attention(key);
   }
 
   Facts facts_in(const Sections& sections) const {
     Facts facts;
-    for (const ConfigSection* section : sections) flatten(section->value(), section->key(), facts);
-    facts.erase("train.tensorboard");  // nor do event files
+    for (const ConfigSection* section : sections) {
+      Node whole = Node::map();
+      whole.set(section->key(), section->value());
+      flatten(counted(std::move(whole), Role::comparison), "", facts);
+    }
     std::erase_if(facts,
                   [&](const auto& fact) { return is_of_attention(fact.first) != attention_; });
     return facts;

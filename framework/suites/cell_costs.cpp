@@ -12,6 +12,7 @@
 #include "framework/document/text.h"
 #include "framework/experiment/canonical.h"
 #include "framework/experiment/evaluations.h"
+#include "framework/experiment/keys.h"
 
 namespace attnlab {
 namespace {
@@ -171,11 +172,7 @@ std::string cost_key(const Experiment& experiment) {
   const auto costs_nothing = [](const KeyPath& path, const Node&) {
     const std::string_view key = path.back();
     if (key == "seed" || key.ends_with("_seed")) return true;  // it only chooses random numbers
-    if (path.size() == 1) {
-      return key == "name" || key == "seeds" || key == "trace" || key == "evaluate" ||
-             key == "published";
-    }
-    return path.size() == 2 && path.front() == "train" && (key == "optimizer" || key == "schedule");
+    return role_of(path) < Role::cost;
   };
   return experiment.train.optimizer.use + canonical_text(experiment.resolved, costs_nothing);
 }

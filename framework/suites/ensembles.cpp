@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "framework/experiment/identity.h"
+#include "framework/experiment/keys.h"
 
 namespace attnlab {
 
@@ -48,19 +49,11 @@ std::string obstacle_to_ensemble(const Experiment& experiment, const Catalogue& 
 }
 
 std::string ensemble_key(const Experiment& experiment) {
-  std::string key;
-  const auto add = [&key](const std::string& name, const Node& value) {
-    key += fmt::format("{}={}\n", name, canonical_text(value));
-  };
-  for (const auto& [name, value] : experiment.resolved.entries()) {
-    if (name == "name" || name == "seeds" || name == "dataset" || name == "train") continue;
-    if (name == "evaluate" || name == "published") continue;
-    add(name, value);
-  }
-  for (const auto& [name, value] : experiment.resolved.at("train").entries()) {
-    if (name != "optimizer") add("train." + name, value);
-  }
-  return fmt::format("{}{}\n{}", key, experiment.dataset.id, experiment.train.optimizer.use);
+  Node rest = counted(experiment.resolved, Role::identity);
+  rest.erase("dataset");
+  rest.find("train")->erase("optimizer");
+  return fmt::format("{}\n{}\n{}", canonical_text(rest), experiment.dataset.id,
+                     experiment.train.optimizer.use);
 }
 
 }  // namespace attnlab

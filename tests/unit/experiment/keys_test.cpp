@@ -1,6 +1,9 @@
 #include "framework/experiment/keys.h"
-#include "framework/manifest/option_lookup.h"
 
+#include <fmt/format.h>
+
+#include "framework/base/text.h"
+#include "framework/manifest/option_lookup.h"
 #include "tests/support/made_parts.h"
 
 namespace attnlab::keys_test {
@@ -63,6 +66,39 @@ TEST(Keys, AreWhatAnExperimentIsCheckedAgainst) {
     return key == "attention.as" || key.rfind("init", 0) == 0 || key.rfind("evaluate", 0) == 0;
   });
   EXPECT_THAT(resolved, ::testing::UnorderedElementsAreArray(known));
+}
+
+TEST(Roles, SayWhatHashesComparisonsAndCostsDependOn) {
+  const Node config = parse_yaml(
+      "{name: x, model: {dim: 2}, train: {epochs: 3, optimizer: {lr: 1}, tensorboard: true}, "
+      "trace: {every: 5}, evaluate: {fog: {when: end}}, seeds: [0], published: {parameters: 5}}",
+      "f.yaml");
+  const std::string comparison = "{model: {dim: 2}, train: {epochs: 3, optimizer: {lr: 1}}}";
+  EXPECT_EQ(to_flow(counted(config, Role::none)), to_flow(config));
+  EXPECT_EQ(to_flow(counted(config, Role::identity)),
+            "{model: {dim: 2}, train: {epochs: 3, optimizer: {lr: 1}, tensorboard: true}, trace: "
+            "{every: 5}}");
+  EXPECT_EQ(to_flow(counted(config, Role::comparison)), comparison);
+  EXPECT_EQ(to_flow(counted(config, Role::cost)), "{model: {dim: 2}, train: {epochs: 3}}");
+  EXPECT_EQ(role_of({"train", "optimizer", "lr"}), Role::comparison) << "as what holds it";
+  EXPECT_EQ(role_of({"dataset", "seeds"}), Role::cost) << "an option of a plugin";
+}
+
+TEST(Roles, AreWhatThePageOfSuitesSays) {
+  std::map<Role, std::vector<std::string>> keys;
+  for (const OptionSpec& key : experiment_keys()) {
+    keys[key.role].push_back(fmt::format("`{}`", key.name));
+    if (key.name != "train") continue;
+    for (const OptionSpec& one : key.options) {
+      keys[one.role].push_back(fmt::format("`train.{}`", one.name));
+    }
+  }
+  EXPECT_THAT(
+      read_text(ATTNLAB_SOURCES "/docs/suites.md"),
+      HasSubstr(fmt::format("| {} | - | - | - |\n| {} | yes | - | - |\n| {} | yes | yes | - |\n"
+                            "| all others | yes | yes | yes |\n",
+                            join(keys[Role::none], ", "), join(keys[Role::identity], ", "),
+                            join(keys[Role::comparison], ", "))));
 }
 
 TEST(Problems, OfComposingAndOfOptionsComeTogether) {

@@ -233,6 +233,57 @@ TEST(ResolveOptions, SaysWhereAValueOfAMissingGroupBelongs) {
       ElementsAre("f.yaml:2:1: model.group.path: model 'vit' needs a value (string): a path"));
 }
 
+/// What options of plugins cannot have, and keys of the host's own files can.
+struct SkippingRule {
+  std::string reason;
+  std::vector<std::string> names;
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("reason", reason, filled(), "why");
+    v("names", names, one_or_more(), "who");
+  }
+};
+struct FileKeys {
+  std::vector<SkippingRule> rules;
+  std::optional<NeedyGroup> group;
+  std::optional<std::string> name;
+  NoOptions anything;
+  std::vector<NoOptions> items;
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("rules", rules, one_or_more(), "rules");
+    v("group", group, "a group that may be absent");
+    v("name", name, "a text that may be absent");
+    v("anything", anything, "of keys that somebody else knows");
+    v("items", items, filled(), "maps and words");
+  }
+};
+
+TEST(KeysOfFiles, MayBeListsOfGroupsAndAbsent) {
+  const Resolved given =
+      resolve("{rules: {reason: x, names: a}, anything: {b: [1]}, items: [quest, {use: quest}]}",
+              schema_of<FileKeys>());
+  EXPECT_THAT(given.problems, IsEmpty());
+  EXPECT_EQ(to_flow(given.values),
+            "{rules: [{reason: x, names: [a]}], anything: {b: [1]}, items: [quest, {use: quest}]}");
+  const auto keys = read_keys<FileKeys>(given.values);
+  ASSERT_EQ(keys.rules.size(), 1U);
+  EXPECT_THAT(keys.rules[0].names, ElementsAre("a"));
+  EXPECT_FALSE(keys.group || keys.name);
+  EXPECT_TRUE(
+      read_keys<FileKeys>(resolve("{group: {path: p}}", schema_of<FileKeys>()).values).group);
+}
+
+TEST(KeysOfFiles, SayEachMistakeWithItsPlace) {
+  EXPECT_THAT(
+      resolve("{rules: [{reason: ''}], group: {}, anything: 3, items: []}", schema_of<FileKeys>())
+          .problems,
+      ElementsAre("f.yaml:1:19: model.rules.reason: model 'vit' needs a value (string): why",
+                  "f.yaml:1:32: model.group.path: model 'vit' needs a value (string): a path",
+                  "f.yaml:1:46: model.anything: expected a map of options, found 3",
+                  "f.yaml:1:56: model.items: model 'vit' needs a value (list): maps and words"));
+}
+
 TEST(ParseSchema, RefusesTextThatIsNoSchema) {
   const auto refused = [](const std::string& text) {
     return message_of<Error>([&] { parse_schema(text); });
