@@ -8,6 +8,7 @@
 
 #include "framework/base/files.h"
 #include "framework/base/text.h"
+#include "framework/experiment/keys.h"
 #include "runner/arguments.h"
 #include "runner/process.h"
 
@@ -47,10 +48,10 @@ void write_differences(const std::vector<const Experiment*>& experiments, const 
   std::vector<std::string> sections;
   sections.reserve(experiments.size());
   for (const Experiment* one : experiments) {
-    const Node& train = one->resolved.at("train");
-    sections.push_back(fmt::format(R"({{"optimizer":{},"schedule":{}}})",
-                                   canonical_text(train.at("optimizer")),
-                                   canonical_text(train.at("schedule"))));
+    sections.push_back(
+        canonical_text(one->resolved.at("train"), [](const KeyPath& path, const Node&) {
+          return role_of({"train", path.front()}) == Role::cost;
+        }));
   }
   write_file(file, fmt::format("[{}]", join(sections, ",\n")));
 }
@@ -131,8 +132,11 @@ SuiteCosts measure_costs(const Suite& suite, std::int64_t steps, ForkServer& ser
   for (const Cell& cell : suite.cells) {
     if (cell.action != CellAction::run) continue;
     const Row row(cell.experiment.name, cell.experiment.attention.label);
-    const Node* evaluate = cell.experiment.resolved.find("evaluate");  // an entry may judge epochs
-    const std::string asked = evaluate == nullptr ? "" : canonical_text(*evaluate);
+    std::string asked;  // it costs nothing here, and may be wrong; an entry may judge epochs
+    for (const char* key : {"evaluate", "trace"}) {
+      const Node* section = cell.experiment.resolved.find(key);
+      if (section != nullptr) asked += canonical_text(*section);
+    }
     alike[cost_key(cell.experiment) + asked].emplace(row, &cell);
   }
   SuiteCosts costs;

@@ -99,7 +99,10 @@ int probe_command(const Words& words) {
     BuiltRun run = build_run(experiment, experiment.seeds.at(0), registry);
     check_tasks(run, registry);
     std::vector<std::string> problems;
-    if (steps > 0) problems = training_problems(also, run);
+    if (steps > 0) {
+      problems = training_problems(also, run);
+      rehearse_run(run, RunFolder(arguments.words[0]));  // of a file there is no checkpoint
+    }
     const ProbeResult result = probe_run(run, steps);
     nlohmann::json line = {{"data", run.dataset->info().fingerprint},
                            {"parameters", result.parameters},

@@ -230,6 +230,15 @@ TEST_F(SuiteCells, DryRunNamesWhatCannotBeBuilt) {
                                HasSubstr("the kernel table is empty")));
 }
 
+TEST_F(SuiteCells, DryRunFindsATraceOfAModelThatHasNoAttention) {
+  write_suite("[standard]");
+  const Ended ended =
+      attnlab({"suite", "pair.yaml", "--dry-run", "set.model=resnet", "set.trace.every=1"});
+  EXPECT_EQ(ended.exit_code, 2) << ended.story();
+  EXPECT_THAT(ended.out, AllOf(HasSubstr("tiny, standard cannot be built: "),
+                               HasSubstr("no attention layer of the model recorded anything")));
+}
+
 TEST_F(SuiteCells, LeaveAFolderAloneThatAnotherProcessIsBeginning) {
   write_suite("[standard]");
   must({"suite", "pair.yaml"});
