@@ -169,14 +169,6 @@ std::int64_t quantity_at(const MatchOptions& options, const Place& place, const 
 
 }  // namespace
 
-MatchOptions match_options(const Node& section) {
-  std::vector<std::string> problems;
-  const Node resolved =
-      resolve_options(section, schema_of<MatchOptions>(), "match", "match", problems);
-  if (!problems.empty()) throw ConfigError(problems);
-  return read_options<MatchOptions>(resolved);
-}
-
 void check_match(const MatchOptions& options, const Place& place, const Experiment& experiment,
                  const Catalogue& catalogue) {
   const OptionSpec& spec = spec_of(options, place, experiment, catalogue);

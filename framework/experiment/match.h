@@ -35,9 +35,6 @@ struct MatchOptions {
   }
 };
 
-/// Checks a `match:` section. @throws ConfigError with every problem.
-MatchOptions match_options(const Node& section);
-
 /// Checks that an experiment's model has such an option, with a value to start from.
 /// @param place  of the section
 /// @throws ConfigError naming the options that there are.

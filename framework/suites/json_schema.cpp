@@ -89,6 +89,7 @@ void add_list_edits(Json& properties, const std::string& name, const Json& items
 }
 
 Json map_schema(const Schema& options);
+Json option_schema(const OptionSpec& spec);
 
 /// A map of free names.
 Json free_names_schema(const OptionSpec& spec) {
@@ -100,17 +101,30 @@ Json free_names_schema(const OptionSpec& spec) {
           {"additionalProperties", map_schema(spec.options.front().options)}};
 }
 
+Json value_schema(const OptionSpec& spec) {
+  if (spec.type == OptionSpec::Type::map) return free_names_schema(spec);
+  if (spec.type != OptionSpec::Type::group) return scalar_schema(spec);
+  if (!spec.options.empty()) return map_schema(spec.options);
+  return {{"type", {"object", "string", "null"}}, {"pattern", kLater}};
+}
+
+/// One item of a list. A map among them is whole: composing changes nothing in it.
+Json item_schema(const OptionSpec& spec) {
+  if (spec.options.empty()) return value_schema(spec);
+  Json item = {{"type", "object"}, {"required", Json::array()}, {"additionalProperties", false}};
+  for (const OptionSpec& one : spec.options) {
+    item["properties"][one.name] = option_schema(one);
+    if (one.required) item["required"].push_back(one.name);
+  }
+  return item;
+}
+
 Json option_schema(const OptionSpec& spec) {
-  Json out;
-  if (spec.type == OptionSpec::Type::group) {
-    out = map_schema(spec.options);
-  } else if (spec.type == OptionSpec::Type::map) {
-    out = free_names_schema(spec);
-  } else if (spec.list) {
-    out = {
-        {"type", {"array", "string", "null"}}, {"items", scalar_schema(spec)}, {"pattern", kLater}};
-  } else {
-    out = scalar_schema(spec);
+  Json out = value_schema(spec);
+  if (spec.list) {
+    const Json list = {
+        {"type", {"array", "string", "null"}}, {"items", item_schema(spec)}, {"pattern", kLater}};
+    out = spec.single ? Json{{"anyOf", {list, out}}} : list;
   }
   if (!spec.help.empty()) out["description"] = spec.help;
   const Json otherwise = json_of(spec.default_value);
@@ -124,7 +138,7 @@ Json map_schema(const Schema& options) {
   for (const OptionSpec& spec : options) {
     map["properties"][spec.name] = option_schema(spec);
     if (spec.list) {
-      add_list_edits(map["properties"], spec.name, scalar_schema(spec));
+      add_list_edits(map["properties"], spec.name, item_schema(spec));
     } else {
       removable.push_back(spec.name);
     }
@@ -219,7 +233,7 @@ void complete_entry(Json& entry) {
     parts[std::string(name_of(kind))] = reference_to(std::string(name_of(kind)));
   Json& properties = entry["properties"];
   properties["set"]["properties"] = parts;
-  properties["set"].erase("patternProperties");
+  properties["set"]["additionalProperties"] = false;
   const Json values = {{"type", "array"}, {"items", {{"type", {"string", "number", "boolean"}}}}};
   properties["over"] = {{"type", "object"},
                         {"description", properties["over"]["description"]},
@@ -242,18 +256,6 @@ Json experiment_map(const Catalogue& catalogue) {
   return map;
 }
 
-/// An entry of a suite's `skip`.
-Json skip_entry() {
-  const Json name = {{"type", "string"}};
-  const Json names = {{"anyOf", {name, {{"type", "array"}, {"items", name}}}}};
-  const Json seeds = {{"type", "array"}, {"items", {{"type", "integer"}, {"minimum", 0}}}};
-  return {{"type", "object"},
-          {"properties",
-           {{"experiment", names}, {"attention", names}, {"seeds", seeds}, {"reason", name}}},
-          {"required", {"reason"}},
-          {"additionalProperties", false}};
-}
-
 /// An entry of a suite's `attentions` that brings changes of the experiment with it.
 Json attention_with_changes() {
   return {{"type", "object"},
@@ -271,19 +273,6 @@ Json suite_map(const Catalogue& catalogue) {
   properties["schema"] = {{"const", 1}, {"description", find_option(keys, "schema")->help}};
   for (const char* list : {"attentions", "attentions+", "attentions-"}) {
     properties[list]["items"] = {{"anyOf", {reference_to("attention"), attention_with_changes()}}};
-  }
-  for (const char* list : {"skip", "skip+", "skip-"}) properties[list]["items"] = skip_entry();
-  const Json numbers = {{"type", "object"}, {"additionalProperties", {{"type", "number"}}}};
-  Json one = properties["reference"];
-  one["properties"]["values"] = {
-      {"type", "object"},
-      {"description", "by experiment and attention, as the table writes them"},
-      {"additionalProperties", numbers}};
-  const Json several = {{"type", "array"}, {"items", one}};
-  properties["reference"] = {{"description", one.value("description", "")},
-                             {"anyOf", {one, several}}};
-  for (const char* any : {"grid", "page"}) {
-    properties[any] = {{"type", "object"}, {"description", find_option(keys, any)->help}};
   }
   for (const char* changes : {"set", "fallback"}) {
     properties[changes] = reference_to("experiment");

@@ -13,33 +13,21 @@
 #include "framework/experiment/names.h"
 #include "framework/suites/suite_cells.h"
 #include "framework/suites/suite_grid.h"
-#include "framework/suites/suite_page.h"
-#include "framework/suites/suite_skip.h"
+#include "framework/suites/suite_keys.h"
 #include "framework/suites/waves.h"
 
 namespace attnlab {
 namespace {
 
 namespace fs = std::filesystem;
-const std::vector<std::string> kKeys = {
-    "schema",   "name",    "baseline", "attentions", "experiments",  "seeds",          "set",
-    "fallback", "compare", "skip",     "match",      "missing_data", "reference",      "relative",
-    "grid",     "pool",    "page",     "stored",     "warning",      "missing_plugins"};
-
-/// The items; none where that is a problem.
-std::vector<Node> list_of(const Node& root, const char* key, Problems& problems) {
-  const Node* list = root.find(key);
-  if (list != nullptr && list->is_list() && !list->items().empty()) return list->items();
-  add_problem(problems, list == nullptr ? root.place() : list->place(),
-              fmt::format("a suite needs '{}: [...]' with at least one item", key));
-  return {};
-}
 
 /// @returns whether all are sound.
-bool read_attentions(const Node& root, std::vector<SuiteAttention>& attentions,
+bool read_attentions(const Node& keys, std::vector<SuiteAttention>& attentions,
                      Problems& problems) {
+  const Node* list = keys.find("attentions");
+  if (list == nullptr) return false;
   const std::size_t before = problems.size();
-  for (const Node& item : list_of(root, "attentions", problems)) {
+  for (const Node& item : list->items()) {
     try {
       attentions.push_back(attention_of(item));
     } catch (const ConfigError& error) {
@@ -49,36 +37,17 @@ bool read_attentions(const Node& root, std::vector<SuiteAttention>& attentions,
   return problems.size() == before;
 }
 
-void check_keys(const Node& root, Problems& problems) {
-  for (const auto& [key, value] : root.entries()) {
-    if (std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end()) continue;
-    problems.push_back(fmt::format("{}: unknown key '{}' of a suite{}", root.key_place(key).str(),
-                                   key, suggestion(key, kKeys)));
-  }
-  const Node* schema = root.find("schema");
-  if (schema == nullptr || schema->as_int() != 1) {
-    problems.push_back(root.place().str() + ": a suite starts with 'schema: 1'");
-  }
-  for (const char* key : {"set", "fallback"}) {
-    const Node* value = root.find(key);
-    if (value == nullptr || value->is_map() || value->is_null()) continue;
-    problems.push_back(
-        fmt::format("{}: {}: expected a map of what to change in every experiment, found {}",
-                    value->place().str(), key, to_flow(*value)));
-  }
-}
-
 /// The suite's own name, or its file's without the ending; it becomes a folder.
-std::string read_name(const Node& root, const std::string& path, Problems& problems) {
-  const Node* given = root.find("name");
-  std::string name = given != nullptr ? given->text() : fs::path(path).stem().string();
+std::string name_of(const SuiteKeys& keys, const Node& root, const std::string& path,
+                    Problems& problems) {
+  std::string name = keys.name.value_or(fs::path(path).stem().string());
   const std::string wrong = name_problem(name);
-  if (!wrong.empty() && given != nullptr) {
-    problems.push_back(fmt::format("{}: name: {}", given->place().str(), wrong));
+  if (!wrong.empty() && keys.name) {
+    add_problem(problems, root.at("name").place(), "name: " + wrong);
   } else if (!wrong.empty()) {
-    problems.push_back(
-        fmt::format("{}: the suite would have the name of this file: {}; give it 'name: WORD'",
-                    root.place().str(), wrong));
+    add_problem(
+        problems, root.place(),
+        fmt::format("the suite would have the name of this file: {}; give it 'name: WORD'", wrong));
   }
   return name;
 }
@@ -105,79 +74,14 @@ void check_attentions(Suite& suite, const Node& root, const std::vector<SuiteAtt
   }
 }
 
-void read_compare(const Node& root, Suite& suite, Problems& problems) {
-  const Node* section = root.find("compare");
-  if (section == nullptr || section->is_null()) return;
-  try {
-    suite.compare = compare_options(*section);
-  } catch (const ConfigError& error) {
-    problems.emplace_back(error.what());
-  }
-}
-
-void read_match(const Node& root, Suite& suite, Problems& problems) {
-  const Node* section = root.find("match");
-  if (section == nullptr || section->is_null()) return;
-  suite.match_place = section->place();
-  try {
-    suite.match = match_options(*section);
-  } catch (const ConfigError& error) {
-    problems.emplace_back(error.what());
-  }
-}
-
-void read_missing_data(const Node& root, Suite& suite, Problems& problems) {
-  const Node* value = root.find("missing_data");
-  if (value == nullptr || value->is_null()) return;
-  const std::string text = value->is_scalar() ? value->text() : "";
-  suite.skip_missing_data = text == "skip";
-  if (text != "skip" && text != "error") {
-    problems.push_back(fmt::format("{}: missing_data: expected skip or error, found {}",
-                                   value->place().str(), to_flow(*value)));
-  }
-  if (suite.skip_missing_data && !suite.fallback.is_null()) {
-    problems.push_back(value->place().str() +
-                       ": missing_data: skip leaves experiments out where 'fallback' would run "
-                       "them on other data; take one of the two out");
-  }
-}
-
-void read_missing_plugins(const Node& root, Suite& suite, Problems& problems) {
-  const Node* value = root.find("missing_plugins");
-  if (value == nullptr || value->is_null()) return;
-  const std::string text = value->is_scalar() ? value->text() : "";
-  suite.skip_missing_plugins = text == "skip";
-  if (text == "skip" || text == "error") return;
-  problems.push_back(fmt::format("{}: missing_plugins: expected skip or error, found {}",
-                                 value->place().str(), to_flow(*value)));
-}
-
-/// Folders stand relative to the suite's file, wherever a link to it lies.
-void read_stored(const Node& root, Suite& suite, Problems& problems) {
-  const Node* list = root.find("stored");
-  if (list == nullptr || list->is_null()) return;
+/// Folders stand relative to the suite's file, wherever a link to it lies; an absolute one stays
+/// what it is.
+std::vector<std::string> beside(const std::string& file, std::vector<std::string> folders) {
   std::error_code error;
-  fs::path beside = fs::weakly_canonical(suite.file, error).parent_path();
-  if (error) beside = fs::path(suite.file).parent_path();
-  for (const Node& item : list->items()) {  // an absolute one stays what it is
-    if (item.is_scalar())
-      suite.stored.push_back((beside / item.text()).lexically_normal().string());
-  }
-  if (list->is_list() && suite.stored.size() == list->items().size()) return;
-  problems.push_back(fmt::format("{}: stored: expected a list of folders, found {}",
-                                 list->place().str(), to_flow(*list)));
-}
-
-void read_warning(const Node& root, Suite& suite, Problems& problems) {
-  const Node* text = root.find("warning");
-  if (text == nullptr || text->is_null()) return;
-  if (!text->is_scalar()) {
-    problems.push_back(
-        fmt::format("{}: warning: expected a text, found {}", text->place().str(), to_flow(*text)));
-    return;
-  }
-  suite.warning = text->text();
-  suite.notes.push_back("WARNING: " + suite.warning);
+  fs::path own = fs::weakly_canonical(file, error).parent_path();
+  if (error) own = fs::path(file).parent_path();
+  for (std::string& folder : folders) folder = (own / folder).lexically_normal().string();
+  return folders;
 }
 
 /// Whether the experiments were chosen on the command line or in another file than a section that
@@ -190,31 +94,28 @@ bool chosen_elsewhere(const Node& root, const Node& section) {
 }
 
 /// After the cells, whose experiments it names. @param all  whether these are all of the suite's
-void read_relative(const Node& root, Suite& suite, bool all, Problems& problems) {
-  const Node* section = root.find("relative");
-  if (section == nullptr || section->is_null()) return;
-  Problems own;
-  const RelativeTo relative = read_relative(*section, own);
-  const bool known =
-      std::count(suite.experiments.begin(), suite.experiments.end(), relative.to) > 0;
-  if (all && !known && !relative.to.empty() && !chosen_elsewhere(root, *section)) {
-    own.push_back(fmt::format("{}: relative.to: expected one of the suite's experiments{}",
-                              section->at("to").place().str(),
-                              suggestion(relative.to, suite.experiments)));
+void check_relative(const Node& keys, Suite& suite, bool all, Problems& problems) {
+  if (!suite.relative) return;
+  const Node& section = keys.at("relative");
+  const std::string& to = suite.relative->to;
+  if (std::count(suite.experiments.begin(), suite.experiments.end(), to) > 0) return;
+  if (all && !to.empty() && !chosen_elsewhere(keys, section)) {
+    add_problem(
+        problems, section.at("to").place(),
+        "relative.to: expected one of the suite's experiments" + suggestion(to, suite.experiments));
   }
-  if (own.empty() && known) suite.relative = relative;
-  problems.insert(problems.end(), own.begin(), own.end());
+  suite.relative.reset();
 }
 
 /// After the cells, whose experiments it shows.
 /// @param all    whether these are all of the suite's
 /// @param sound  whether nothing is wrong with them
-void read_page(const Node& root, Suite& suite, bool all, bool sound, Problems& problems) {
-  const Node* section = root.find("page");
-  if (section == nullptr || section->is_null()) return;
-  suite.page = read_page(*section, problems);
+void read_page(const Node& keys, Suite& suite, bool all, bool sound, Problems& problems) {
+  const Node* section = keys.find("page");
+  if (section == nullptr) return;
+  suite.page = page_of(*section, problems);
   fit_page(*suite.page, suite.experiments, section->place(),
-           !all || chosen_elsewhere(root, *section) ? nullptr : &problems);
+           !all || chosen_elsewhere(keys, *section) ? nullptr : &problems);
   if (!sound) return;
   std::map<std::string, std::vector<std::string>> evaluations;
   for (const Cell& cell : suite.cells) {
@@ -227,16 +128,11 @@ void read_page(const Node& root, Suite& suite, bool all, bool sound, Problems& p
   if (suite.page->columns.empty()) suite.page.reset();
 }
 
-SuiteGrid given_grid(const Node& root, Problems& problems) {
-  const Node* section = root.find("grid");
-  return section == nullptr || section->is_null() ? SuiteGrid{} : read_grid(*section, problems);
-}
-
-void read_pool(const Node& root, Suite& suite, Problems& problems) {
-  const Node* section = root.find("pool");
-  if (root.find("grid") == nullptr && section != nullptr) {
-    problems.push_back(root.key_place("pool").str() +
-                       ": pool: there is no 'grid' to pool over; add grid: {KEY: [VALUES]}");
+void read_pool(const Node& keys, Suite& suite, Problems& problems) {
+  const Node* section = keys.find("pool");
+  if (keys.find("grid") == nullptr && section != nullptr) {
+    add_problem(problems, section->place(),
+                "pool: there is no 'grid' to pool over; add grid: {KEY: [VALUES]}");
   }
   if (suite.points.empty()) return;  // wrong, or nothing to pool
   std::vector<std::string> words;
@@ -292,49 +188,61 @@ Suite load_suite(const std::string& path, const std::vector<std::string>& overri
                  const Matcher& matcher) {
   const Composition composition = compose(path, overrides);
   if (!composition.whole) throw ConfigError(composition.problems);
-  const Node& root = composition.root;
-  Problems problems;
-  check_keys(root, problems);
+  Problems of_keys, problems;
+  const Node root =
+      resolve_options(composition.root, schema_of<SuiteKeys>(), "", "a suite", of_keys);
+  const auto keys = read_keys<SuiteKeys>(root);
   Suite suite;
   suite.file = path;
-  suite.name = read_name(root, path, problems);
+  suite.name = name_of(keys, root, path, problems);
   suite.folder = fmt::format("{}/{}", root_folder, suite.name);
-  if (const Node* fallback = root.find("fallback")) suite.fallback = *fallback;
-  read_compare(root, suite, problems);
-  read_match(root, suite, problems);
-  read_missing_data(root, suite, problems);
-  read_missing_plugins(root, suite, problems);
-  read_stored(root, suite, problems);
-  read_warning(root, suite, problems);
-  if (const Node* section = root.find("reference"); section != nullptr && !section->is_null()) {
-    suite.references = read_references(*section, problems);
+  if (keys.fallback) suite.fallback = root.at("fallback");
+  suite.compare = keys.compare;
+  if (keys.match && !keys.match->by.empty()) {
+    suite.match = keys.match;
+    suite.match_place = root.at("match").place();
   }
+  suite.relative = keys.relative;
+  suite.skip_missing_plugins = keys.missing_plugins == "skip";
+  suite.skip_missing_data = keys.missing_data == "skip";
+  if (suite.skip_missing_data && keys.fallback) {
+    add_problem(problems, root.at("missing_data").place(),
+                "missing_data: skip leaves experiments out where 'fallback' would run them on "
+                "other data; take one of the two out");
+  }
+  suite.stored = beside(path, keys.stored);
+  suite.warning = keys.warning;
+  if (!suite.warning.empty()) suite.notes.push_back("WARNING: " + suite.warning);
+  suite.references = published_numbers(root.at("reference"), problems);
   std::vector<SuiteAttention> attentions;
   const bool all_attentions = read_attentions(root, attentions, problems);
   check_attentions(suite, root, attentions, all_attentions, problems);
-  const Node* skip = root.find("skip");
-  const std::vector<SkipRule> rules =
-      skip == nullptr ? std::vector<SkipRule>{} : read_skips(*skip, problems);
+  std::vector<SkipRule> rules = keys.skip;
+  for (std::size_t i = 0; i < rules.size(); ++i)
+    rules[i].place = root.at("skip").items()[i].place();
+  check_skips(rules, problems);
   CellMaker maker(suite, root, catalogue, use_fallback, matcher, problems);
   const std::size_t before = problems.size();
-  const SuiteGrid grid = given_grid(root, problems);
+  const SuiteGrid grid = keys.grid ? read_grid(root.at("grid"), problems) : SuiteGrid{};
   const bool sound_grid = problems.size() == before;
-  const std::vector<Node> experiments = list_of(root, "experiments", problems);
-  for (const Node& item : experiments) maker.add(item, attentions, grid);
-  const bool all = all_attentions && sound_grid && maker.knows_all() && !experiments.empty();
-  const bool sound = all && problems.size() == before;
+  const Node* experiments = root.find("experiments");
+  if (experiments != nullptr) {
+    for (const Node& item : experiments->items()) maker.add(item, attentions, grid);
+  }
+  const bool all = all_attentions && sound_grid && maker.knows_all() && experiments != nullptr;
+  const bool sound = all && of_keys.empty() && problems.size() == before;
   if (sound_grid) read_pool(root, suite, problems);
-  read_relative(root, suite, all, problems);
+  check_relative(root, suite, all, problems);
   maker.refuse_if_nothing_fits();
   read_page(root, suite, all, sound, problems);
   if (all) check_skips(suite, rules, sound, problems);
-  if (skip != nullptr && problems.empty()) apply_skips(suite, rules, skip->place(), problems);
-  if (!composition.problems.empty()) {
-    Problems more = composition.problems;
-    add_elsewhere(more, composition.problems, join(problems, "\n"));
-    problems = std::move(more);
+  Problems said = composition.problems;
+  add_elsewhere(said, composition.problems, join(of_keys, "\n"));
+  if (!rules.empty() && said.empty() && problems.empty()) {
+    apply_skips(suite, rules, root.at("skip").place(), problems);
   }
-  if (!problems.empty()) throw ConfigError(problems);
+  add_elsewhere(said, Problems(said), join(problems, "\n"));
+  if (!said.empty()) throw ConfigError(said);
   begin_with_each_other(suite.cells, suite.folder);
   return suite;
 }

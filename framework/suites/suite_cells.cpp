@@ -18,7 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string experiment_file(const Node& item, const std::string& suite_file) {
-  if (!item.is_scalar()) throw ConfigError(item.place(), "experiments: expected a name or a file");
   const fs::path beside = fs::path(suite_file).parent_path() / item.text();
   std::error_code error;
   if (fs::is_regular_file(beside, error)) return beside.lexically_normal().string();

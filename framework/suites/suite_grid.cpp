@@ -99,7 +99,7 @@ std::vector<GridPoint> points_of(const SweepWords& sweep, const SuiteGrid& grid)
 
 SuiteGrid read_grid(const Node& section, Problems& problems) {
   SuiteGrid grid;
-  if (!section.is_map() || section.entries().empty()) {
+  if (section.entries().empty()) {
     problems.push_back(
         fmt::format("{}: grid: expected keys of the experiments with lists of values, like {{lr: "
                     "[1e-4, 1e-3]}}, found {}",
@@ -152,13 +152,8 @@ std::vector<GridVariant> variants_of(SuiteGrid grid, const std::function<Node(co
 
 std::vector<std::string> read_pool(const Node* section, const std::vector<std::string>& words,
                                    Problems& problems) {
-  if (section == nullptr || section->is_null()) return words;
+  if (section == nullptr) return words;
   std::vector<std::string> pool;
-  if (!section->is_list()) {
-    problems.push_back(fmt::format("{}: pool: expected a list of what 'grid' varies, found {}",
-                                   section->place().str(), to_flow(*section)));
-    return pool;
-  }
   for (const Node& item : section->items()) {
     const std::string& text = item.text();
     const auto is_end = [&](const std::string& word) {

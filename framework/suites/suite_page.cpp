@@ -16,114 +16,26 @@ void note(const Place& place, const std::string& what, Problems& problems) {
   problems.push_back(fmt::format("{}: page{}", place.str(), what));
 }
 
-void check_keys(const Node& map, const std::vector<std::string>& known, const std::string& where,
-                Problems& problems) {
-  for (const auto& [key, value] : map.entries()) {
-    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-    note(map.key_place(key),
-         fmt::format("{}: unknown key '{}'{}", where, key, suggestion(key, known)), problems);
-  }
-}
-
-/// @param otherwise  what stands for a missing one; null: it must be given
-std::string text_of(const Node& map, const std::string& key, const char* otherwise,
-                    const std::string& where, Problems& problems) {
-  const Node* value = map.find(key);
-  if (value != nullptr && value->is_scalar() && !value->text().empty()) return value->text();
-  if (value == nullptr && otherwise != nullptr) return otherwise;
-  note(value == nullptr ? map.place() : value->place(),
-       fmt::format("{}: needs {}: TEXT", where, key), problems);
-  return "";
-}
-
-/// One of a few words.
-std::string word_of(const Node& map, const std::string& key, const char* otherwise,
-                    const std::vector<std::string>& words, const std::string& where,
-                    Problems& problems) {
-  std::string word = text_of(map, key, otherwise, where, problems);
-  if (word.empty() || std::find(words.begin(), words.end(), word) != words.end()) return word;
-  note(map.at(key).place(),
-       fmt::format("{}: {}: expected {}, found '{}'{}", where, key, join(words, ", "), word,
-                   suggestion(word, words)),
-       problems);
-  return "";
-}
-
-/// The maps of a list; what is none of them is a problem.
-std::vector<const Node*> maps_of(const Node& section, const std::string& key,
-                                 const std::string& form, Problems& problems) {
-  std::vector<const Node*> maps;
-  const Node* list = section.find(key);
-  if (list == nullptr || list->is_null()) return maps;
-  for (const Node& item : list->items()) {
-    if (item.is_map()) maps.push_back(&item);
-  }
-  if (!list->is_list() || maps.size() != list->items().size()) {
-    note(list->place(), fmt::format(".{}: expected a list of {}", key, form), problems);
-  }
-  return maps;
-}
-
-PageColumn column_of(const Node& map, Problems& problems) {
-  const std::string where = ".columns";
-  check_keys(map, {"domain", "experiment", "metric", "title", "role"}, where, problems);
-  PageColumn column;
-  column.experiment = text_of(map, "experiment", nullptr, where, problems);
-  column.domain = text_of(map, "domain", column.experiment.c_str(), where, problems);
-  column.metric = text_of(map, "metric", "headline", where, problems);
-  const std::string plain = column.metric == "headline" ? column.domain : column.metric;
-  column.title = text_of(map, "title", plain.c_str(), where, problems);
-  const std::string role =
-      word_of(map, "role", "quality", {"quality", "robustness", "stability"}, where, problems);
-  if (!role.empty()) column.role = parse_column_role(role);
-  return column;
-}
-
-PageClaim claim_of(const Node& map, Problems& problems) {
-  const std::string where = ".claims";
-  check_keys(map, {"attention", "experiment", "metric", "says", "source", "text"}, where, problems);
-  PageClaim claim;
-  claim.attention = text_of(map, "attention", nullptr, where, problems);
-  claim.experiment = text_of(map, "experiment", nullptr, where, problems);
-  claim.metric = text_of(map, "metric", "headline", where, problems);
-  claim.better = word_of(map, "says", nullptr, {"better", "worse"}, where, problems) != "worse";
-  claim.source = text_of(map, "source", nullptr, where, problems);
-  claim.text = text_of(map, "text", nullptr, where, problems);
-  return claim;
-}
-
 }  // namespace
 
-PageSpec read_page(const Node& section, Problems& problems) {
-  PageSpec page;
-  if (!section.is_map()) {
-    note(section.place(),
-         ": expected {title: TEXT, columns: [{domain: NAME, experiment: NAME}]}, found " +
-             to_flow(section),
-         problems);
-    return page;
-  }
-  check_keys(section, {"title", "columns", "claims"}, "", problems);
-  page.title = text_of(section, "title", "One attention, every domain", "", problems);
+PageSpec page_of(const Node& section, Problems& problems) {
+  const auto keys = read_keys<PageKeys>(section);
+  PageSpec page{keys.title, {}, {}};
   std::set<std::string> names;
-  for (const Node* map :
-       maps_of(section, "columns", "{domain: NAME, experiment: NAME}", problems)) {
-    page.columns.push_back(column_of(*map, problems));
-    if (!names.insert(page.columns.back().name()).second) {
-      note(map->place(),
-           fmt::format(".columns: '{}' stands twice; tell them apart with title: TEXT",
-                       page.columns.back().name()),
-           problems);
-    }
+  for (const ColumnKeys& one : keys.columns) {
+    const std::string domain = one.domain.value_or(one.experiment);
+    const std::string& plain = one.metric == "headline" ? domain : one.metric;
+    page.columns.push_back({domain, one.experiment, one.metric, one.title.value_or(plain),
+                            parse_column_role(one.role)});
+    const std::string name = page.columns.back().name();
+    if (names.insert(name).second) continue;
+    note(section.at("columns").items().at(page.columns.size() - 1).place(),
+         fmt::format(".columns: '{}' stands twice; tell them apart with title: TEXT", name),
+         problems);
   }
-  if (page.columns.empty()) {
-    note(section.place(), ": needs columns: [{domain: NAME, experiment: NAME}]", problems);
-  }
-  for (const Node* map :
-       maps_of(section, "claims",
-               "{attention: NAME, experiment: NAME, says: better, source: TEXT, text: TEXT}",
-               problems)) {
-    page.claims.push_back(claim_of(*map, problems));
+  for (const ClaimKeys& one : keys.claims) {
+    page.claims.push_back(
+        {one.attention, one.experiment, one.metric, one.says != "worse", one.source, one.text});
   }
   return page;
 }

@@ -5,15 +5,53 @@
 #include <string>
 #include <vector>
 
-#include "framework/config/node.h"
+#include "framework/manifest/schema.h"
 #include "framework/runs/page_spec.h"
 
 namespace attnlab {
 
-/// @param section   the value of `page`
-/// @param problems  every problem is appended: unknown keys and words, columns without an
-///                  experiment, two columns of one name
-PageSpec read_page(const Node& section, std::vector<std::string>& problems);
+struct ColumnKeys {
+  std::string experiment, metric = "headline", role = "quality";
+  std::optional<std::string> domain, title;
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("domain", domain, "columns of one domain count as one; else the experiment");
+    v("experiment", experiment, filled(), "of the suite");
+    v("metric", metric, "its name, or headline: what the experiment's task is judged by");
+    v("title", title, "what stands over it; else the metric, of the headline the domain");
+    v("role", role, one_of("quality", "robustness", "stability"),
+      "what it tells of an attention; ranks and the summary are of quality alone");
+  }
+};
+
+struct ClaimKeys {
+  std::string attention, experiment, metric = "headline", says, source, text;
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("attention", attention, filled(), "label of the attention that it is about");
+    v("experiment", experiment, filled(), "of the suite");
+    v("metric", metric, "of a column");
+    v("says", says, filled(one_of("better", "worse")), "than the baseline");
+    v("source", source, filled(), "where it stands");
+    v("text", text, filled(), "the claim, in the publication's words or close to them");
+  }
+};
+
+struct PageKeys {
+  std::string title = "One attention, every domain";
+  std::vector<ColumnKeys> columns;
+  std::vector<ClaimKeys> claims;
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("title", title, "of the page");
+    v("columns", columns, filled(), "what is shown, in this order");
+    v("claims", claims, "what publications say of attentions");
+  }
+};
+
+/// @param section   the value of `page`, with every default
+/// @param problems  columns of one name are appended
+PageSpec page_of(const Node& section, std::vector<std::string>& problems);
 
 /// Leaves out columns and claims of experiments that the suite does not have.
 /// @param experiments  the suite's

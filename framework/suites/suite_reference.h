@@ -13,14 +13,26 @@
 #include <string>
 #include <vector>
 
-#include "framework/config/node.h"
+#include "framework/manifest/schema.h"
 #include "framework/runs/published.h"
 
 namespace attnlab {
 
-/// @param section   the value of `reference`: a map, or a list of them
-/// @param problems  every problem is appended: unknown keys, no source, values that are not numbers
-std::vector<PublishedNumbers> read_references(const Node& section,
-                                              std::vector<std::string>& problems);
+struct ReferenceKeys {
+  std::string source, metric = "accuracy";
+  NoOptions values;  // of keys that the user chooses: `published_numbers`
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("source", source, filled(), "where the numbers stand: the heading of their column");
+    v("metric", metric, "what they are numbers of: beside which column they stand");
+    v("values", values, filled(),
+      "by experiment and attention, as the table writes them (98.4 for 98.4 %)");
+  }
+};
+
+/// @param sections  the value of `reference`, with every default
+/// @param problems  values that are not numbers are appended
+std::vector<PublishedNumbers> published_numbers(const Node& sections,
+                                                std::vector<std::string>& problems);
 
 }  // namespace attnlab

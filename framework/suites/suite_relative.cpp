@@ -14,8 +14,6 @@
 namespace attnlab {
 namespace {
 
-const std::vector<std::string> kRelativeKeys = {"to", "metric"};
-
 /// Results by experiment, attention and seed; without those that cannot be read.
 using Results = std::map<std::tuple<std::string, std::string, std::int64_t>, RunResult>;
 
@@ -57,35 +55,6 @@ std::map<std::string, std::vector<double>> shares_of(const SuiteRow& row, const 
 }
 
 }  // namespace
-
-RelativeTo read_relative(const Node& section, std::vector<std::string>& problems) {
-  RelativeTo relative;
-  if (!section.is_map()) {
-    problems.push_back(fmt::format("{}: relative: expected {{to: EXPERIMENT}}, found {}",
-                                   section.place().str(), to_flow(section)));
-    return relative;
-  }
-  for (const auto& [key, value] : section.entries()) {
-    if (std::count(kRelativeKeys.begin(), kRelativeKeys.end(), key) > 0) continue;
-    problems.push_back(fmt::format("{}: unknown key '{}' of relative{}",
-                                   section.key_place(key).str(), key,
-                                   suggestion(key, kRelativeKeys)));
-  }
-  const Node* to = section.find("to");
-  if (to != nullptr && to->is_scalar()) relative.to = to->text();
-  if (relative.to.empty()) {
-    problems.push_back(fmt::format("{}: relative.to: expected one of the suite's experiments",
-                                   (to == nullptr ? section : *to).place().str()));
-  }
-  const Node* metric = section.find("metric");
-  if (metric != nullptr && metric->is_scalar() && !metric->text().empty()) {
-    relative.metric = metric->text();
-  } else if (metric != nullptr) {
-    problems.push_back(fmt::format("{}: relative.metric: expected a metric's name, found {}",
-                                   metric->place().str(), to_flow(*metric)));
-  }
-  return relative;
-}
 
 std::string relative_name(const std::string& metric) { return "relative/" + metric; }
 

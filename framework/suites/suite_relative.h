@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/config/node.h"
+#include "framework/manifest/schema.h"
 #include "framework/suites/cell.h"
 
 namespace attnlab {
@@ -21,12 +21,13 @@ struct SuiteRow;
 struct RelativeTo {
   std::string to;                   ///< an experiment of the suite
   std::string metric = "accuracy";  ///< of it; and what others have the value of
-};
 
-/// Does not ask whether `to` is one of the suite's experiments.
-/// @param section   the value of `relative`
-/// @param problems  every problem is appended
-RelativeTo read_relative(const Node& section, std::vector<std::string>& problems);
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("to", to, filled(), "the experiment whose value is 100 %");
+    v("metric", metric, "what is compared");
+  }
+};
 
 /// "relative/fog/accuracy".
 std::string relative_name(const std::string& metric);

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/config/node.h"
+#include "framework/manifest/schema.h"
 
 namespace attnlab {
 
@@ -18,15 +18,22 @@ struct SkipRule {
   std::vector<std::string> experiments, attentions;
   std::vector<std::int64_t> seeds;
   std::string reason;
-  Place place;
+  Place place;  ///< no key of its own: where the entry stands
+
+  template <class Visitor>
+  constexpr void describe(Visitor& v) {
+    v("experiment", experiments, one_or_more(), "names; without it all");
+    v("attention", attentions, one_or_more(), "labels; without it all");
+    v("seeds", seeds, at_least(0), "without it all");
+    v("reason", reason, filled(), "what tables show in the place of the cells");
+  }
 
   bool matches(const std::string& experiment, const std::string& attention,
                std::int64_t seed) const;
 };
 
-/// @param section   the value of `skip`
-/// @param problems  every problem is appended: unknown keys, no reason, nothing named
-std::vector<SkipRule> read_skips(const Node& section, std::vector<std::string>& problems);
+/// Rules that name nothing are appended to `problems`.
+void check_skips(const std::vector<SkipRule>& rules, std::vector<std::string>& problems);
 
 /// Names that a suite does not have are appended to `problems`, with candidates.
 void check_skips(const std::vector<SkipRule>& rules, const std::vector<std::string>& experiments,

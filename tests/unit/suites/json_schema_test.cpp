@@ -56,6 +56,21 @@ TEST_F(JsonSchema, KnowsTheEntriesOfEvaluateUnderAnyNames) {
   EXPECT_EQ(entry.at("additionalProperties"), false);
 }
 
+TEST_F(JsonSchema, KnowsTheKeysOfASuitesListsOfMaps) {
+  const json keys = schema("suite").at("$defs").at("suite").at("properties");
+  const json& rule = keys.at("skip").at("items");
+  EXPECT_EQ(rule.at("properties").at("attention").at("anyOf").at(0).at("type").at(0), "array");
+  EXPECT_EQ(rule.at("additionalProperties"), false);
+  EXPECT_EQ(keys.at("skip+").at("items"), rule);
+  const json& column = keys.at("page").at("properties").at("columns").at("items");
+  EXPECT_EQ(column.at("properties").at("role").at("anyOf").at(0).at("enum"),
+            json({"quality", "robustness", "stability", nullptr}));
+  EXPECT_EQ(rule.at("required"), json::array({"reason"}));
+  EXPECT_TRUE(keys.at("reference").at("anyOf").at(1).contains("properties")) << "one, or several";
+  EXPECT_EQ(keys.at("grid").at("type").at(0), "object");
+  EXPECT_FALSE(keys.at("grid").contains("additionalProperties")) << "its keys are an experiment's";
+}
+
 TEST_F(JsonSchema, ChoosesAPartsOptionsByItsPlugin) {
   const json attention = schema("attention").at("$defs").at("attention");
   bool chosen = false;

@@ -133,9 +133,9 @@ TEST_F(SuiteGridTest, RefusesWhatCannotBeVariedWithItsPlace) {
   EXPECT_EQ(refusal("grid: {attention: [standard, quest]}\n"),
             "s.yaml:4:8: grid: does not vary 'attention': the suite's 'attentions' are what is "
             "varied there");
-  EXPECT_EQ(refusal("grid: [lr]\n"),
+  EXPECT_EQ(refusal("grid: {}\n"),
             "s.yaml:4:7: grid: expected keys of the experiments with lists of values, like {lr: "
-            "[1e-4, 1e-3]}, found [lr]");
+            "[1e-4, 1e-3]}, found {}");
   EXPECT_EQ(refusal("grid: {lr: 'range(1, 2)'}\n"),
             "s.yaml:4:8: grid.lr: expected range(start, stop, step)");
   EXPECT_THAT(refusal("grid: {dim: ['x', 3]}\n"), StartsWith("s.yaml:4:8: model.dim: "));
@@ -155,7 +155,7 @@ TEST_F(SuiteGridTest, RefusesToPoolByWhatIsNotVaried) {
             "s.yaml:4:8: grid.lr: expected range(start, stop, step)")
       << "nothing is said of the pool of a grid that is wrong";
   EXPECT_EQ(refusal("pool: [lr]\n"),
-            "s.yaml:4:1: pool: there is no 'grid' to pool over; add grid: {KEY: [VALUES]}");
+            "s.yaml:4:7: pool: there is no 'grid' to pool over; add grid: {KEY: [VALUES]}");
 }
 
 // ---- tables

@@ -59,10 +59,11 @@ TEST_F(SuitePage, NamesEveryMistakeWithItsPlace) {
       "    - {experiment: smal}\n    - {experiment: small, role: qualty, title: x}\n"
       "  claims: [{attention: quest}]\n");
   EXPECT_THAT(said,
-              HasSubstr("s.yaml:6:27: page.columns: unknown key 'rle'; did you mean 'role'?"));
-  EXPECT_THAT(said, HasSubstr("page.columns: role: expected quality, robustness, stability, found "
-                              "'qualty'; did you mean 'quality'?"));
-  EXPECT_THAT(said, HasSubstr("page.claims: needs says: TEXT"));
+              HasSubstr("s.yaml:6:27: page.columns: unknown key 'rle' of a suite; did you mean "
+                        "'role'?"));
+  EXPECT_THAT(said, HasSubstr("s.yaml:8:33: page.columns.role: 'qualty' is none of quality, "
+                              "robustness, stability; did you mean 'quality'?"));
+  EXPECT_THAT(said, HasSubstr("s.yaml:9:12: page.claims.says: a suite needs a value"));
 }
 
 TEST_F(SuitePage, WantsItsExperimentsToBeTheSuites) {
