@@ -292,13 +292,13 @@ std::string value_after(const Words& words, const std::string& option) {
 // ---- a command line
 
 /// The words of one command, apart.
-struct Given {
+struct CommandWords {
   Words words, overrides;
   const boost::program_options::option_description* waiting = nullptr;  ///< for its value
 };
 
-Given given_before(const Words& words, const Usage& usage) {
-  Given given;
+CommandWords given_before(const Words& words, const Usage& usage) {
+  CommandWords given;
   for (const std::string& word : words) {
     if (given.waiting != nullptr) {
       given.waiting = nullptr;
@@ -323,7 +323,7 @@ bool names_composition(const std::string& what) {
 
 void complete_arguments(const Usage& usage, std::size_t command_words, const Words& before,
                         const std::string& current, Answer& answer) {
-  const Given given = given_before(before, usage);
+  const CommandWords given = given_before(before, usage);
   if (given.waiting != nullptr) {
     return add_values(value_name(*given.waiting), answer);
   }

@@ -26,8 +26,8 @@
 #include "framework/runs/source_run.h"
 #include "framework/runs/stored_run.h"
 #include "framework/suites/cell_costs.h"
+#include "framework/suites/dependency_levels.h"
 #include "framework/suites/ensembles.h"
-#include "framework/suites/waves.h"
 #include "runner/domain_page.h"
 #include "runner/launcher.h"
 #include "runner/probe_cells.h"
@@ -189,7 +189,7 @@ std::vector<std::vector<LaunchedCell>> prepare(const Suite& suite, const std::st
     refuse_link(fmt::format("{}/{}", suite.folder, name));
   }
   std::vector<std::vector<LaunchedCell>> waves;
-  for (const std::vector<const Cell*>& wave : waves_of(suite.cells)) {
+  for (const std::vector<const Cell*>& wave : dependency_levels(suite.cells)) {
     std::vector<LaunchedCell> launched;
     for (const Cell* cell : wave) {
       if (cell->action != CellAction::run) continue;

@@ -16,7 +16,7 @@ constexpr std::int64_t kProblemExamples = 24, kProblemClasses = 5, kFeatures = 8
 
 /// What a task takes, sorted: outputs of the model, labels of the data, and maps from one axis to
 /// another.
-struct Sides {
+struct TaskFields {
   std::vector<std::string> outputs, labels, maps;
   std::string pairs;  ///< "pairs@pair>node", whose rows "link@pair" speaks of; empty: none
 };
@@ -25,22 +25,22 @@ bool is_output(std::string_view base) {
   return base == "logits" || base == "features" || base == "tokens" || base == "nll";
 }
 
-Sides sides_of(const std::vector<std::string>& takes) {
-  Sides sides;
+TaskFields fields_taken(const std::vector<std::string>& takes) {
+  TaskFields taken;
   for (const std::string& entry : takes) {
     const std::string name = field_of_entry(entry);
     const std::string_view base = parse_field_name(name).base;
     if (is_output(base)) {
-      sides.outputs.push_back(name);
+      taken.outputs.push_back(name);
     } else if (base == "class" || base == "targets" || base == "label" || base == "labels" ||
                base == "link") {
-      sides.labels.push_back(name);
+      taken.labels.push_back(name);
     } else if (base == "inverse") {
-      sides.maps.push_back(name);
+      taken.maps.push_back(name);
     } else if (entry.find('?') != std::string::npos) {
       continue;
     } else if (!parse_field_name(name).target.empty()) {
-      sides.pairs = name;
+      taken.pairs = name;
     } else {
       throw ConfigError(
           fmt::format("no problem can be made up for what it takes as '{}'; name an experiment "
@@ -48,14 +48,14 @@ Sides sides_of(const std::vector<std::string>& takes) {
                       name));
     }
   }
-  return sides;
+  return taken;
 }
 
 /// "x", or "x@node" beside "class@node", and beside "pairs@pair>node" with "link@pair".
-std::string inputs_of(const std::string& label, const Sides& sides) {
+std::string inputs_of(const std::string& label, const TaskFields& taken) {
   const FieldName parsed = parse_field_name(label);
   const std::string_view axis =
-      parsed.base == "link" ? parse_field_name(sides.pairs).target : parsed.axis;
+      parsed.base == "link" ? parse_field_name(taken.pairs).target : parsed.axis;
   return axis.empty() ? "x" : "x@" + std::string(axis);
 }
 
@@ -70,16 +70,16 @@ std::vector<std::int64_t> rows_of_inputs(const std::string& label, std::int64_t 
 
 class Separable final : public Dataset {
  public:
-  explicit Separable(const Sides& sides) : sides_(sides) {
+  explicit Separable(const TaskFields& taken) : sides_(taken) {
     info_.name = "a separable problem";
     info_.classes = info_.vocabulary = kProblemClasses;
     for (std::int64_t k = 0; k < kProblemClasses; ++k)
       info_.class_names.push_back(std::to_string(k));
     info_.source = info_.fingerprint = "made up";
-    for (const std::string& map : sides.maps) {
+    for (const std::string& map : taken.maps) {
       info_.fields.push_back({.name = map, .shape = {-1}, .dtype = at::kLong});
     }
-    for (const std::string& label : sides.labels) {
+    for (const std::string& label : taken.labels) {
       std::vector<std::int64_t> shape = rows_of_inputs(label, -1);
       const std::string_view base = parse_field_name(label).base;
       if (base == "labels") {
@@ -91,10 +91,10 @@ class Separable final : public Dataset {
                                 .categories = base == "link" ? 2 : kProblemClasses});
       }
       if (base == "link") {
-        info_.fields.push_back({.name = sides.pairs, .shape = {-1, 2}, .dtype = at::kLong});
+        info_.fields.push_back({.name = taken.pairs, .shape = {-1, 2}, .dtype = at::kLong});
       }
       shape.push_back(kFeatures);
-      info_.fields.push_back({.name = inputs_of(label, sides), .shape = shape});
+      info_.fields.push_back({.name = inputs_of(label, taken), .shape = shape});
     }
   }
 
@@ -141,17 +141,17 @@ class Separable final : public Dataset {
     }
   }
 
-  Sides sides_;
+  TaskFields sides_;
   DatasetInfo info_;
 };
 
 /// One map from the inputs to each output.
 class LinearModel final : public Model {
  public:
-  explicit LinearModel(const Sides& sides) {
-    for (const std::string& output : sides.outputs) {
+  explicit LinearModel(const TaskFields& taken) {
+    for (const std::string& output : taken.outputs) {
       const FieldName parsed = parse_field_name(output);
-      const std::string& label = label_for(parsed, sides);
+      const std::string& label = label_for(parsed, taken);
       const std::int64_t answers =
           parse_field_name(label).base == "labels" ? kTargets : kProblemClasses;
       const bool nll = parsed.base == "nll";
@@ -159,7 +159,7 @@ class LinearModel final : public Model {
       const Tensor start = Draw(7).normal({width, kFeatures}).to(at::kFloat) * 0.1;
       std::string name = output;
       std::replace(name.begin(), name.end(), '@', '_');
-      maps_.push_back({output, inputs_of(label, sides), nll ? label : "", rows_of_inputs(label, -1),
+      maps_.push_back({output, inputs_of(label, taken), nll ? label : "", rows_of_inputs(label, -1),
                        register_parameter(name, start)});
     }
   }
@@ -198,9 +198,9 @@ class LinearModel final : public Model {
   }
 
   /// The label along the output's own axis, or of pairs of its rows.
-  static const std::string& label_for(const FieldName& output, const Sides& sides) {
-    for (const std::string& label : sides.labels) {
-      if (parse_field_name(inputs_of(label, sides)).axis == output.axis) return label;
+  static const std::string& label_for(const FieldName& output, const TaskFields& taken) {
+    for (const std::string& label : taken.labels) {
+      if (parse_field_name(inputs_of(label, taken)).axis == output.axis) return label;
     }
     throw ConfigError(
         fmt::format("no problem can be made up for '{}' without labels along the same axis; name "
@@ -214,9 +214,9 @@ class LinearModel final : public Model {
 }  // namespace
 
 Problem made_problem_for(const std::vector<std::string>& takes) {
-  const Sides sides = sides_of(takes);
-  return {std::make_shared<Separable>(sides),
-          [sides] { return std::make_shared<LinearModel>(sides); }};
+  const TaskFields taken = fields_taken(takes);
+  return {std::make_shared<Separable>(taken),
+          [taken] { return std::make_shared<LinearModel>(taken); }};
 }
 
 }  // namespace attnlab::conformance

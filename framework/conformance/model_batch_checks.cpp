@@ -38,12 +38,13 @@ std::int64_t values_below(const DatasetInfo& info, const std::string& name) {
 }
 
 /// The batch with other numbers wherever `real` says that there is none of an example's own.
-struct Disturbed {
+struct DisturbedBatch {
   Batch batch;
   bool anything = false;  ///< there was padding
 };
 
-void disturb(Disturbed& out, const DatasetInfo& info, const std::string& name, const Tensor& real) {
+void disturb(DisturbedBatch& out, const DatasetInfo& info, const std::string& name,
+             const Tensor& real) {
   const Tensor& tensor = out.batch.fields.at(name);
   if (real.all().item<bool>()) return;
   Tensor mask = real;
@@ -56,8 +57,9 @@ void disturb(Disturbed& out, const DatasetInfo& info, const std::string& name, c
 }
 
 /// Where examples that differ in size were padded: masks of fields, from the examples themselves.
-Disturbed with_garbage_in_padding(const Dataset& data, const std::vector<std::int64_t>& indices) {
-  Disturbed out{in_double(batch_of(data, indices))};
+DisturbedBatch with_garbage_in_padding(const Dataset& data,
+                                       const std::vector<std::int64_t>& indices) {
+  DisturbedBatch out{in_double(batch_of(data, indices))};
   for (const FieldInfo& field : data.info().fields) {
     const bool differs = std::count(field.shape.begin(), field.shape.end(), -1) > 0;
     if (!differs || field.dtype == at::kBool || field.name.find('@') != std::string::npos) continue;
@@ -178,13 +180,13 @@ std::string check_padding(const ModelFixture& fixture) {
                                                          const NamedData& data) {
     const auto model = fixture.model({*data.dataset, attention.build});
     const Batch batch = in_double(batch_of(*data.dataset, indices));
-    Disturbed uneven = with_garbage_in_padding(*data.dataset, indices);
+    DisturbedBatch uneven = with_garbage_in_padding(*data.dataset, indices);
     if (uneven.anything) {
       padded = true;
       expect_same_examples(*data.dataset, indices, *model, outputs_of(*model, uneven.batch), batch);
     }
     for (const std::string& name : masked_fields(*data.dataset, batch)) {
-      Disturbed masked{batch};
+      DisturbedBatch masked{batch};
       disturb(masked, data.dataset->info(), name, batch.fields.at(name + "_valid"));
       if (!masked.anything) continue;
       if (!reads_mask(fixture, batch, name + "_valid")) {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/host/surroundings.h"
+#include "framework/host/process_settings.h"
 #include "framework/tensor/tensor.h"
 
 namespace attnlab {
@@ -25,7 +25,7 @@ class ProcessState {
   caffe2::TypeMeta default_dtype_;
   int threads_, inter_op_threads_;
   Tensor random_;
-  Surroundings surroundings_;
+  ProcessSettings surroundings_;
 };
 
 }  // namespace attnlab

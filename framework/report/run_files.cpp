@@ -33,7 +33,7 @@ json environment_of(const RunRecord& run) {
 }
 
 /// environment.json of every run that has one, as what is the same for how many.
-class Surroundings {
+class ProcessSettings {
  public:
   /// @param experiment  what the run's data are called by; of a grid what it varies
   void add(const json& in, const std::string& experiment) {
@@ -199,7 +199,7 @@ void fill(Report& report) {
   report.biases = biases_of(report.collection.runs);
   constexpr std::size_t kAtATime = 512, kWorthAThread = 32;  // runs
   const std::vector<RunRecord>& runs = report.collection.runs;
-  Surroundings surroundings;
+  ProcessSettings surroundings;
   for (std::size_t begin = 0; begin < runs.size(); begin += kAtATime) {
     std::vector<json> environments(std::min(kAtATime, runs.size() - begin));
     side_by_side(environments.size(), kWorthAThread,

@@ -264,7 +264,7 @@ void supersede_older(std::vector<CellReport>& cells, const LoneRuns& lone) {
 }
 
 /// What was found of the runs. Their records are not kept: a cell is what is shown of one.
-struct Seen {
+struct FoundRuns {
   std::vector<CellReport> cells;
   LoneRuns lone;
   std::vector<std::string> damaged;     ///< notes on evaluations that cannot be read
@@ -273,7 +273,7 @@ struct Seen {
 };
 
 /// What must be known of a run that is done before its numbers are used.
-void take_notes(const RunRecord& done, Seen& seen) {
+void take_notes(const RunRecord& done, FoundRuns& seen) {
   seen.revisions.add(done);
   const std::vector<std::string> names = done.not_finite();
   if (names.empty()) return;
@@ -283,7 +283,7 @@ void take_notes(const RunRecord& done, Seen& seen) {
 
 /// @param said  what the launcher says of it
 void add_run(const IndexedRun& run, const std::string& said, PluginFiles& files,
-             const Suites& suites, Seen& seen) {
+             const Suites& suites, FoundRuns& seen) {
   CellReport cell = report_of(run, files, said);
   const SuiteRuns* suite = suite_around(cell.folder, suites);
   const auto& identity = run.details->identity;
@@ -299,14 +299,14 @@ void add_run(const IndexedRun& run, const std::string& said, PluginFiles& files,
 }
 
 /// @param launcher  what it says of run folders
-Seen look_at(const std::vector<std::string>& runs, RunReader& reader, const Catalogue& catalogue,
-             const std::map<std::string, std::string>& launcher, const Suites& suites,
-             std::vector<Unreadable>& unreadable) {
+FoundRuns look_at(const std::vector<std::string>& runs, RunReader& reader,
+                  const Catalogue& catalogue, const std::map<std::string, std::string>& launcher,
+                  const Suites& suites, std::vector<Unreadable>& unreadable) {
   std::error_code error;
   std::map<std::string, std::string> said;
   for (const auto& [path, text] : launcher) said[fs::weakly_canonical(path, error).string()] = text;
   PluginFiles files(catalogue);
-  Seen seen;
+  FoundRuns seen;
   const auto lost = [&](const Unreadable& one) { unreadable.push_back(one); };
   const auto take = [&](IndexedRun&& run) {
     const auto word = said.find(run.record.folder);
@@ -334,7 +334,7 @@ StatusReport status_of(const std::string& folder, const Catalogue& catalogue,
   RunReader reader({folder});
   Suites around;
   for (const SuiteRecord& suite : suites) around.emplace(suite.folder, suite);
-  Seen seen = look_at(found.runs, reader, catalogue, launcher, around, unreadable);
+  FoundRuns seen = look_at(found.runs, reader, catalogue, launcher, around, unreadable);
   reader.keep();
   report.cells = std::move(seen.cells);
   if (report.cells.empty()) {

@@ -25,7 +25,7 @@
 #include "framework/base/error.h"
 #include "framework/base/text.h"
 #include "framework/sharing/footprint.h"
-#include "framework/sharing/walls.h"
+#include "framework/sharing/sandbox.h"
 
 namespace attnlab::sharing {
 namespace {
@@ -133,7 +133,7 @@ struct Prepared {
         log(confinement.log),
         output(confinement.output.empty() ? confinement.log : confinement.output),
         processes(confinement.most_processes + running_processes()),
-        above(walls::processes_above()) {
+        above(sandbox::processes_above()) {
     above.reserve(above.size() + 2);
     writable.push_back(folder);
     for (std::string& word : words) argv.push_back(word.data());
@@ -227,17 +227,17 @@ void go_on_in_a_child() {
 }
 
 /// What the program's process tells just before it becomes the program.
-struct Told {
-  Walls walls;
+struct LaunchReport {
+  Walls sandbox;
   pid_t group = 0;  ///< of its own; 0: that of the process above it, or it cannot be seen
 };
 
 /// The first process of the new namespace, which signals do not end, and in it the program's.
-void enter_namespaces(Prepared& prepared, Told& told) {
-  Walls& walls = told.walls;
-  const walls::Left left = walls::leave_namespaces();
+void enter_namespaces(Prepared& prepared, LaunchReport& told) {
+  Walls& sandbox = told.sandbox;
+  const sandbox::LeftNamespaces left = sandbox::leave_namespaces();
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a new namespace of users took it away
-  if (left == walls::Left::nothing) {
+  if (left == sandbox::LeftNamespaces::nothing) {
     const pid_t guard = ::getpid();
     go_on_below_a_guard();
     for (const int above : {guard, -guard}) prepared.above.push_back(above);
@@ -245,11 +245,11 @@ void enter_namespaces(Prepared& prepared, Told& told) {
     return;
   }
   prepared.above.clear();  // it sees none of them
-  walls.network_namespace = true;
+  sandbox.network_namespace = true;
   go_on_in_a_child();
-  if (left == walls::Left::mounts_too) {
-    walls.read_only = walls::keep_only_writable(prepared.folder);
-    walls.processes = walls::hide_other_processes();
+  if (left == sandbox::LeftNamespaces::mounts_too) {
+    sandbox.read_only = sandbox::keep_only_writable(prepared.folder);
+    sandbox.processes = sandbox::hide_other_processes();
   }
   go_on_in_a_child();
 }
@@ -265,18 +265,18 @@ void enter_namespaces(Prepared& prepared, Told& told) {
   if (!open_as(prepared.log, STDERR_FILENO) || !open_as(prepared.output, STDOUT_FILENO)) {
     ::_exit(126);
   }
-  Told told;
-  Walls& walls = told.walls;
+  LaunchReport told;
+  Walls& sandbox = told.sandbox;
   enter_namespaces(prepared, told);
   // Opened behind the read-only mounts: through what is open, also modes could be changed.
   const int input = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (::dup2(input, STDIN_FILENO) < 0 || ::chdir(prepared.folder.c_str()) != 0) ::_exit(126);
-  walls::limit_sizes(prepared.processes);
-  walls.landlock = walls::keep_to_folders(prepared.readable, prepared.writable);
+  sandbox::limit_sizes(prepared.processes);
+  sandbox.landlock = sandbox::keep_to_folders(prepared.readable, prepared.writable);
   constexpr int kKnowsTruncate = 3;
-  const bool cut = !walls.read_only && walls::landlock_version() < kKnowsTruncate;
-  walls::drop_capabilities();
-  walls.seccomp = walls::refuse_calls(/*truncate=*/cut, prepared.above);
+  const bool cut = !sandbox.read_only && sandbox::landlock_version() < kKnowsTruncate;
+  sandbox::drop_capabilities();
+  sandbox.seccomp = sandbox::refuse_calls(/*truncate=*/cut, prepared.above);
   [[maybe_unused]] const ssize_t written = ::write(report, &told, sizeof told);
   ::syscall(SYS_close_range, 3U, ~0U, kCloseOnExec);
   ::execvpe(prepared.argv[0], prepared.argv.data(), prepared.envp.data());
@@ -395,11 +395,11 @@ ConfinedEnd run_confined(const std::vector<std::string>& words, const Confinemen
   }
   if (pid == 0) become(prepared, report[1]);
   ::close(report[1]);
-  Told told;
+  LaunchReport told;
   if (::read(report[0], &told, sizeof told) != sizeof told) told = {};
   ::close(report[0]);
   ConfinedEnd end = end_of(pid, told.group, confinement);
-  end.walls = told.walls;
+  end.sandbox = told.sandbox;
   return end;
 }
 
@@ -410,7 +410,7 @@ Walls possible_walls() {
   nothing.folder = folder;
   nothing.log = "/dev/null";
   nothing.time_limit = 20;
-  return run_confined({"true"}, nothing).walls;
+  return run_confined({"true"}, nothing).sandbox;
 }
 
 }  // namespace attnlab::sharing

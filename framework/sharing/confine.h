@@ -49,7 +49,7 @@ struct ConfinedEnd {
   bool timed_out = false;
   bool stopped = false;  ///< it was killed, since the user wanted that
   std::string excess;    ///< what it was killed for: "it had written 70 MiB, more than it may"
-  Walls walls;
+  Walls sandbox;
   bool ok() const { return exit_code == 0 && signal == 0 && !timed_out && excess.empty(); }
   /// "exit code 2", "killed after 10 min".
   std::string text() const;

@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// An installation under way, in its staging folder.
-struct Making {
+struct Staging {
   const Bundle& bundle;
   const InstallTools& tools;
   const InstallOptions& options;
@@ -46,7 +46,7 @@ std::vector<ArchiveFile> files_below(const Bundle& bundle, const std::string& fo
   return some;
 }
 
-void take_library(Making& making) {
+void take_library(Staging& making) {
   const std::string name = making.bundle.contents.id.name + ".so";
   making.library = making.folder + "/" + name;
   for (const Binary& binary : making.bundle.contents.binaries) {
@@ -76,7 +76,7 @@ void take_library(Making& making) {
 }
 
 /// The library must be what the bundle says that it is.
-void check_manifest(Making& making) {
+void check_manifest(Staging& making) {
   making.begin("manifest");
   const Manifest manifest = read_manifest(making.library);
   check_says(making.bundle.contents, manifest);
@@ -90,7 +90,7 @@ void check_manifest(Making& making) {
   making.tools.check_name(manifest, making.library);
 }
 
-void try_library(Making& making) {
+void try_library(Staging& making) {
   if (making.options.kit) {
     making.begin("kit");
     making.options.say("checking it with the conformance kit");
@@ -132,7 +132,7 @@ void clean_logs(const std::string& folder) {
 }
 
 /// Where a failed installation's log stays.
-std::string keep_log(const Making& making, const Store& store) {
+std::string keep_log(const Staging& making, const Store& store) {
   std::error_code error;
   fs::create_directories(store.places().logs(), error);
   const std::string path =
@@ -153,7 +153,7 @@ std::string keep_log(const Making& making, const Store& store) {
 }
 
 /// What is made into an entry of the store.
-struct Given {
+struct InstallSource {
   const Bundle& bundle;
   const std::string& bytes;         ///< of its file
   std::string replaces;             ///< the entry that it takes the place of
@@ -161,10 +161,10 @@ struct Given {
 };
 
 /// All steps from the bundle in memory to the plugin in use; the lock is held.
-Installed make(const Given& given, const Store& store, Keyring& keys, const InstallTools& tools,
-               const InstallOptions& options) {
+Installed make(const InstallSource& given, const Store& store, Keyring& keys,
+               const InstallTools& tools, const InstallOptions& options) {
   const Bundle& bundle = given.bundle;
-  Making making{bundle, tools, options, store.new_staging()};
+  Staging making{bundle, tools, options, store.new_staging()};
   try {
     making.begin("unpack");
     write_files({{"bundle.attnlab", given.bytes, false}}, making.folder);

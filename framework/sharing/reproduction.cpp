@@ -37,7 +37,7 @@ std::vector<const RunRecord*> runs_of(const Cell& cell) {
 }
 
 /// How the seeds of one metric ended.
-struct Ends {
+struct SeedOutcomes {
   std::vector<std::string> apart;  ///< with a value on one side alone: "seed 1: 0.5 there, ..."
   std::int64_t alike = 0;          ///< diverged, or not finite, on both sides
   std::int64_t neither = 0;        ///< without a value on both sides for another reason
@@ -185,8 +185,8 @@ std::string end_text(const RunRecord& run, const std::string& metric) {
   return value ? fmt::format("{:.6g}", *value) : std::string(name_of(run.gap(metric).kind));
 }
 
-Ends ends_of(const Cell& cell, Reproduced& one) {
-  Ends ends;
+SeedOutcomes ends_of(const Cell& cell, Reproduced& one) {
+  SeedOutcomes ends;
   for (const RunPair* pair : cell) {
     if (!pair->here) {
       ++ends.not_run;
@@ -236,7 +236,7 @@ void judge_numbers(Reproduced& one) {
   }
 }
 
-void judge(const Ends& ends, Reproduced& one) {
+void judge(const SeedOutcomes& ends, Reproduced& one) {
   if (!ends.apart.empty()) {
     one.verdict = "DIFFERS";
     one.why = ends.apart.front();
@@ -268,7 +268,7 @@ Reproduced compare_metric(const Cell& cell, const Metric& metric) {
   one.attention = first.attention;
   one.metric = metric.name;
   one.decides = metric.decides;
-  const Ends ends = ends_of(cell, one);
+  const SeedOutcomes ends = ends_of(cell, one);
   if (metric.without_result) {
     one.verdict = "not compared";
     one.why = "the configuration asks for it, and there is no result there or here";

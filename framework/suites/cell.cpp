@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 /// A run of the same configuration and seed that was begun with other plugin files, data or
 /// framework.
-struct Earlier {
+struct EarlierRun {
   RunFolder folder;
   RunStatus status;
   std::string changes;  ///< "the file of attention 'quest' changed"; empty: none that counts
@@ -25,10 +25,10 @@ struct Earlier {
 
 /// The last begun of them (RunStart), one without changes that count before all others.
 /// @throws DataError.
-std::optional<Earlier> earlier_run(const Cell& cell) {
+std::optional<EarlierRun> earlier_run(const Cell& cell) {
   const fs::path place = fs::path(cell.folder.path()).parent_path();
   const std::string prefix = fmt::format("{}-", cell.seed);
-  std::optional<Earlier> last;
+  std::optional<EarlierRun> last;
   RunStart last_start;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(place, error)) {
@@ -47,7 +47,7 @@ std::optional<Earlier> earlier_run(const Cell& cell) {
     if (last && !better) continue;
     const bool other_revision =
         changes.size() == 1 && !framework_change(*identity, cell.identity).empty();
-    last = Earlier{folder, status, join(changes, ", "), other_revision};
+    last = EarlierRun{folder, status, join(changes, ", "), other_revision};
     last_start = start;
   }
   return last;

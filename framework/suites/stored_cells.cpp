@@ -12,7 +12,7 @@
 #include "framework/config/frozen.h"
 #include "framework/experiment/evaluations.h"
 #include "framework/runs/missing_evaluations.h"
-#include "framework/suites/waves.h"
+#include "framework/suites/dependency_levels.h"
 
 namespace attnlab {
 namespace {

@@ -11,10 +11,10 @@
 #include "framework/config/compose.h"
 #include "framework/config/problems.h"
 #include "framework/experiment/names.h"
+#include "framework/suites/dependency_levels.h"
 #include "framework/suites/suite_cells.h"
 #include "framework/suites/suite_grid.h"
 #include "framework/suites/suite_keys.h"
-#include "framework/suites/waves.h"
 
 namespace attnlab {
 namespace {

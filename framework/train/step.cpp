@@ -87,7 +87,7 @@ NamedTensors carried_rows(const NamedTensors& carried, std::int64_t begin, std::
   return rows;
 }
 
-StepResult backward(BuiltRun& run, const Batch& batch, const StepSurroundings& around) {
+StepResult backward(BuiltRun& run, const Batch& batch, const StepContext& around) {
   const std::vector<Batch> parts = parts_of(batch, run.experiment.train.accumulate);
   const std::vector<double> shares = shares_of(*run.task, parts);
   const bool carries = around.carried != nullptr;

@@ -9,7 +9,7 @@
 namespace attnlab {
 
 /// What a step has beside its batch.
-struct StepSurroundings {
+struct StepContext {
   std::int64_t number = 0;          ///< steps done before this one
   NamedTensors* carried = nullptr;  ///< what goes from batch to batch; null: nothing does
   bool record = false;              ///< whether a line of metrics.jsonl is due
@@ -34,7 +34,7 @@ NamedTensors carried_rows(const NamedTensors& carried, std::int64_t begin, std::
 /// @param batch  on the run's device
 /// @throws ShapeError for a loss that is not one number with a gradient, and for what the model
 ///         carries with a gradient or with other rows than the batch.
-StepResult backward(BuiltRun& run, const Batch& batch, const StepSurroundings& around = {});
+StepResult backward(BuiltRun& run, const Batch& batch, const StepContext& around = {});
 
 /// The parameters of a run's model, and the task's as "task.NAME".
 std::vector<OptimizedParameter> trained_parameters(const BuiltRun& run);

@@ -83,9 +83,9 @@ void evaluate_left(const RunJob& job, Registry& registry, bool accept, ProgressS
 }
 
 /// Passes on what runs report, and knows which of them have told their end.
-class EndsNoted final : public ProgressSink {
+class EndRecorder final : public ProgressSink {
  public:
-  explicit EndsNoted(ProgressSink& sink) : sink_(sink) {}
+  explicit EndRecorder(ProgressSink& sink) : sink_(sink) {}
   void report(const ProgressEvent& event) override {
     if (event.kind == ProgressEvent::Kind::end) ended_.insert(event.run);
     sink_.report(event);
@@ -102,7 +102,7 @@ class EndsNoted final : public ProgressSink {
 /// Ends a run that failed for readers of its progress. One whose evaluations failed has told its
 /// end by then: it is trained.
 /// @param together  how many runs were trained in one; which of them failed is not known
-void report_failure(const RunJob& job, const std::exception& error, EndsNoted& progress,
+void report_failure(const RunJob& job, const std::exception& error, EndRecorder& progress,
                     std::size_t together = 1) {
   ProgressEvent event;
   event.kind = ProgressEvent::Kind::end;
@@ -137,7 +137,7 @@ bool run_job(const RunJob& job, Registry& registry, bool accept, ProgressSink& p
   tell_products(run, progress);
   const std::unique_ptr<RunLock> lock = held(job, registry.catalogue());
   if (finished_meanwhile(job, run, registry, accept, progress)) return true;
-  EndsNoted noted(progress);
+  EndRecorder noted(progress);
   try {
     const RunStatus status = train_run(run, job.folder, noted, stop_requested());
     if (status.state == RunState::done) evaluate_left(job, run, registry, noted);
@@ -184,7 +184,7 @@ bool run_together(const Together& all, bool alone, Registry& registry, bool acce
   if (members.empty()) return had;
   tell_left_out(members.front().run, progress);
   tell_products(members.front().run, progress);
-  EndsNoted noted(progress);
+  EndRecorder noted(progress);
   try {
     train_ensemble(members, registry, noted, stop_requested());
   } catch (const std::exception& error) {

@@ -43,9 +43,9 @@ class SomeExamples final : public Dataset {
 };
 
 /// A model that remembers the last image that it was asked about, and what it said.
-class Watched final : public Model {
+class RecordingModel final : public Model {
  public:
-  explicit Watched(std::shared_ptr<Model> model)
+  explicit RecordingModel(std::shared_ptr<Model> model)
       : model_(register_module("watched", std::move(model))) {}
 
   NamedTensors forward(const Batch& batch, ForwardPass& pass) override {
@@ -166,7 +166,7 @@ void add_versions(json& pictures, const BuiltRun& run, const EvaluationEntry& en
   BuiltRun overlay = overlaid(run, entry, registry);
   take_weights(overlay, run, entry, weights, source);
   check_same_images(run, overlay, indices);
-  const auto watched = std::make_shared<Watched>(overlay.model);
+  const auto watched = std::make_shared<RecordingModel>(overlay.model);
   overlay.model = watched;
   overlay.dataset = std::make_shared<SomeExamples>(overlay.dataset, indices);
   std::vector<json> versions;

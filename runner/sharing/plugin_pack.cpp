@@ -65,13 +65,13 @@ std::string steady_report(const std::string& report) {
 }
 
 /// The library that was built from the files, and what was found out about it.
-struct Made {
+struct BuiltLibrary {
   std::string library;
   Manifest manifest;
   std::vector<ArchiveFile> found;  ///< manifest, report, numbers
 };
 
-void add_case(const std::string& name, const std::string& options, const Made& made,
+void add_case(const std::string& name, const std::string& options, const BuiltLibrary& made,
               Workshop& workshop, const std::string& work, const std::string& log,
               std::vector<ArchiveFile>& out) {
   const std::string folder = work + "/numbers/" + name, result = folder + "/result";
@@ -87,7 +87,7 @@ void add_case(const std::string& name, const std::string& options, const Made& m
 }
 
 /// The folder's own cases, or made-up ones of an attention.
-std::string add_numbers(const std::vector<ArchiveFile>& own, Made& made, Workshop& workshop,
+std::string add_numbers(const std::vector<ArchiveFile>& own, BuiltLibrary& made, Workshop& workshop,
                         const std::string& work, const std::string& log) {
   if (!own.empty()) {
     made.found.insert(made.found.end(), own.begin(), own.end());
@@ -110,11 +110,12 @@ std::string add_numbers(const std::vector<ArchiveFile>& own, Made& made, Worksho
   return "expected numbers: computed on made-up tensors";
 }
 
-Made make(const std::vector<ArchiveFile>& source, const std::vector<ArchiveFile>& own_numbers,
-          bool kit, Workshop& workshop, const std::string& work) {
+BuiltLibrary make(const std::vector<ArchiveFile>& source,
+                  const std::vector<ArchiveFile>& own_numbers, bool kit, Workshop& workshop,
+                  const std::string& work) {
   const std::string log = work + "/log.txt";
   write_files(source, work + "/source");
-  Made made;
+  BuiltLibrary made;
   const std::string built = workshop.build(work + "/source", work + "/build", log);
   made.manifest = read_manifest(built);
   const std::string name = made.manifest.name;
@@ -204,7 +205,7 @@ PackedBundle pack_folder(const std::string& folder, const PackOptions& options) 
     const SignalsNoted noted;
     const ScratchFolder scratch;
     std::cerr << fmt::format("building {} files from a clean unpacking\n", found.source.size());
-    Made made = make(found.source, found.expected, options.kit, workshop, scratch.path());
+    BuiltLibrary made = make(found.source, found.expected, options.kit, workshop, scratch.path());
     contents = contents_of(made.manifest);
     files = std::move(made.found);
     if (options.binary) add_binary(made.library, made.manifest, contents, files);

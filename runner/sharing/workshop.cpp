@@ -127,9 +127,9 @@ sharing::Confinement Workshop::confinement(const std::string& folder,
   return all;
 }
 
-void Workshop::say_walls(const sharing::Walls& walls) {
+void Workshop::say_walls(const sharing::Walls& sandbox) {
   const std::lock_guard<std::mutex> lock(saying_);
-  if (!said_walls_) options_.say(walls.text());
+  if (!said_walls_) options_.say(sandbox.text());
   said_walls_ = true;
 }
 
@@ -138,7 +138,7 @@ sharing::ConfinedEnd Workshop::run(const std::vector<std::string>& words,
   if (interrupted()) throw Interrupted();
   sharing::ConfinedEnd end = run_confined(words, confinement);
   if (end.stopped) throw Interrupted();
-  say_walls(end.walls);
+  say_walls(end.sandbox);
   return end;
 }
 
@@ -150,18 +150,18 @@ std::string Workshop::build(const std::string& source, const std::string& work,
         "PREFIX=DIR, then use DIR/bin/attnlab",
         root_));
   }
-  sharing::Confinement walls = confinement(work, log);
-  walls.readable.push_back(source);
-  walls.time_limit = options_.build_limit;
-  walls.environment["SOURCE_DATE_EPOCH"] = "0";
+  sharing::Confinement sandbox = confinement(work, log);
+  sandbox.readable.push_back(source);
+  sandbox.time_limit = options_.build_limit;
+  sandbox.environment["SOURCE_DATE_EPOCH"] = "0";
   const std::string map =
       fmt::format("-ffile-prefix-map={}=. -ffile-prefix-map={}=.", source, work);
   sharing::ConfinedEnd end =
       run({"cmake", "-S", source, "-B", work, "-DCMAKE_PREFIX_PATH=" + root_,
            "-DCMAKE_CXX_FLAGS=" + map, "-DCMAKE_BUILD_RPATH_USE_ORIGIN=ON", "-DBUILD_TESTING=OFF"},
-          walls);
+          sandbox);
   if (!end.ok()) throw BundleError(fmt::format("cmake: {}\n{}", end.text(), tail(log)));
-  end = run({"cmake", "--build", work, "--parallel", std::to_string(options_.jobs)}, walls);
+  end = run({"cmake", "--build", work, "--parallel", std::to_string(options_.jobs)}, sandbox);
   if (!end.ok()) throw BundleError(fmt::format("the compiler: {}\n{}", end.text(), tail(log)));
   const std::vector<std::string> made = libraries_below(work, "lib/attnlab/plugins");
   if (made.size() == 1) return made.front();
@@ -171,17 +171,17 @@ std::string Workshop::build(const std::string& source, const std::string& work,
 
 std::string Workshop::test(const std::string& library, const std::string& work,
                            const std::string& log) {
-  sharing::Confinement walls = confinement(work + "/kit", log);
-  walls.readable.push_back(fs::path(library).parent_path().string());
-  walls.output = work + "/kit.json";
-  walls.time_limit = 100 * options_.check_limit;  // each check has its own limit
+  sharing::Confinement sandbox = confinement(work + "/kit", log);
+  sandbox.readable.push_back(fs::path(library).parent_path().string());
+  sandbox.output = work + "/kit.json";
+  sandbox.time_limit = 100 * options_.check_limit;  // each check has its own limit
   std::error_code ignored;
-  fs::remove(walls.output, ignored);
+  fs::remove(sandbox.output, ignored);
   const sharing::ConfinedEnd end = run({root_ + "/bin/attnlab", "plugin", "test", library, "--json",
                                         "--time-limit", shortest(options_.check_limit), "--jobs",
                                         std::to_string(std::min<std::int64_t>(options_.jobs, 64))},
-                                       walls);
-  const std::string text = read_made(walls.output);
+                                       sandbox);
+  const std::string text = read_made(sandbox.output);
   const json report = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!report.is_object() || !report.contains("checks")) {
     throw BundleError(fmt::format("attnlab plugin test: {}\n{}", end.text(), tail(log)));
@@ -193,12 +193,12 @@ std::string Workshop::test(const std::string& library, const std::string& work,
 void Workshop::apply(const std::string& library, const std::string& id, const std::string& options,
                      const std::string& in, const std::string& out, const std::string& log) {
   const std::string folder = fs::path(out).parent_path().string();
-  sharing::Confinement walls = confinement(folder, log);
+  sharing::Confinement sandbox = confinement(folder, log);
   const std::string plugins = fs::path(library).parent_path().string();
-  walls.readable.push_back(plugins);
-  walls.readable.push_back(fs::path(in).parent_path().string());
-  walls.environment["ATTNLAB_PLUGIN_PATH"] = plugins;
-  walls.time_limit = options_.check_limit;
+  sandbox.readable.push_back(plugins);
+  sandbox.readable.push_back(fs::path(in).parent_path().string());
+  sandbox.environment["ATTNLAB_PLUGIN_PATH"] = plugins;
+  sandbox.time_limit = options_.check_limit;
   std::vector<std::string> words = {
       root_ + "/bin/attnlab", "attention", "apply", "--use", id, "--in", in, "--out", out};
   const json given = sharing::parse_json(options);
@@ -207,7 +207,7 @@ void Workshop::apply(const std::string& library, const std::string& id, const st
     words.emplace_back("--option");
     words.push_back(option.get<std::string>());
   }
-  const sharing::ConfinedEnd end = run(words, walls);
+  const sharing::ConfinedEnd end = run(words, sandbox);
   if (!end.ok()) {
     throw BundleError(fmt::format("attnlab attention apply: {}\n{}", end.text(), tail(log)));
   }

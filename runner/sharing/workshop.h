@@ -46,7 +46,7 @@ class Workshop {
   sharing::ConfinedEnd run(const std::vector<std::string>& words,
                            const sharing::Confinement& confinement);
   sharing::Confinement confinement(const std::string& folder, const std::string& log) const;
-  void say_walls(const sharing::Walls& walls);
+  void say_walls(const sharing::Walls& sandbox);
 
   WorkshopOptions options_;
   std::string root_;   ///< of this attnlab

@@ -95,8 +95,8 @@ TEST_F(Attacks, ABuildReadsNothingThatLiesBesideAttnlab) {
 }
 
 TEST_F(Attacks, ABuildEmptiesAndOpensNoFileOfTheUsers) {
-  const sharing::Walls walls = sharing::possible_walls();
-  if (!walls.read_only) GTEST_SKIP() << walls.text();
+  const sharing::Walls sandbox = sharing::possible_walls();
+  if (!sandbox.read_only) GTEST_SKIP() << sandbox.text();
   lab_.write("thesis", "years of work");
   fs::permissions(lab_.at("thesis"), fs::perms::owner_read | fs::perms::owner_write);
   failure(bundle("execute_process(COMMAND truncate -s 0 " + lab_.at("thesis") +

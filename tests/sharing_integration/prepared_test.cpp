@@ -225,8 +225,8 @@ __attribute__((constructor)) static void act(void) {
 )";
 
 TEST_F(Prepared, ALibraryInTheKitReachesNothing) {
-  const sharing::Walls walls = sharing::possible_walls();
-  if (!walls.landlock || !walls.network()) GTEST_SKIP() << walls.text();
+  const sharing::Walls sandbox = sharing::possible_walls();
+  if (!sandbox.landlock || !sandbox.network()) GTEST_SKIP() << sandbox.text();
   const WebServer server(home_.path(), home_.path());
   lab_.write("secret", "years of work");
   const std::string said = manifest("1.0.0").dump();

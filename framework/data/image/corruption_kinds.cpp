@@ -16,7 +16,7 @@ double grey(const FloatImage& x, std::int64_t i) {
 FloatImage uniform_field(std::int64_t height, std::int64_t width, double sigma, Random& random) {
   FloatImage field(height, width, 1);
   for (double& value : field.values) value = random.uniform(-1, 1);
-  return gaussian(field, sigma, Beyond::half_mirror, 3);
+  return gaussian(field, sigma, BorderRule::half_mirror, 3);
 }
 
 }  // namespace
@@ -246,7 +246,7 @@ FloatImage elastic(const FloatImage& x, double amount, double smooth, double shi
       const double source_y =
           from[1][1] + along_u * (from[0][1] - from[1][1]) + along_v * (from[2][1] - from[1][1]);
       for (std::int64_t c = 0; c < x.channels; ++c) {
-        moved.at(y, at, c) = sampled(x, source_y, source_x, c, Beyond::mirror);
+        moved.at(y, at, c) = sampled(x, source_y, source_x, c, BorderRule::mirror);
       }
     }
   }
@@ -256,8 +256,9 @@ FloatImage elastic(const FloatImage& x, double amount, double smooth, double shi
   for (std::int64_t y = 0; y < x.height; ++y) {
     for (std::int64_t at = 0; at < x.width; ++at) {
       for (std::int64_t c = 0; c < x.channels; ++c) {
-        out.at(y, at, c) = sampled(moved, double(y) + amount * down.at(y, at),
-                                   double(at) + amount * right.at(y, at), c, Beyond::half_mirror);
+        out.at(y, at, c) =
+            sampled(moved, double(y) + amount * down.at(y, at),
+                    double(at) + amount * right.at(y, at), c, BorderRule::half_mirror);
       }
     }
   }

@@ -9,7 +9,7 @@ namespace {
 
 /// One line filtered. @param step  from one pixel to the next
 void filter_line(const double* line, std::int64_t count, std::int64_t step,
-                 const std::vector<double>& weights, Beyond beyond, std::vector<double>& padded,
+                 const std::vector<double>& weights, BorderRule beyond, std::vector<double>& padded,
                  double* out) {
   const auto reach = static_cast<std::int64_t>(weights.size() / 2);
   padded.resize(static_cast<std::size_t>(count + 2 * reach));
@@ -42,17 +42,17 @@ Pixels bytes_of(const FloatImage& image) {
   return out;
 }
 
-std::int64_t inside(std::int64_t i, std::int64_t count, Beyond beyond) {
+std::int64_t inside(std::int64_t i, std::int64_t count, BorderRule beyond) {
   if (i >= 0 && i < count) return i;
-  if (beyond == Beyond::clamp || count == 1) return std::clamp<std::int64_t>(i, 0, count - 1);
-  const std::int64_t half = beyond == Beyond::half_mirror ? count : count - 1;
+  if (beyond == BorderRule::clamp || count == 1) return std::clamp<std::int64_t>(i, 0, count - 1);
+  const std::int64_t half = beyond == BorderRule::half_mirror ? count : count - 1;
   const std::int64_t period = 2 * half;
   i = ((i % period) + period) % period;
   if (i < count) return i;
-  return beyond == Beyond::half_mirror ? period - 1 - i : period - i;
+  return beyond == BorderRule::half_mirror ? period - 1 - i : period - i;
 }
 
-FloatImage gaussian(const FloatImage& image, double sigma, Beyond beyond, double truncate) {
+FloatImage gaussian(const FloatImage& image, double sigma, BorderRule beyond, double truncate) {
   const auto reach = static_cast<std::int64_t>(truncate * sigma + 0.5);
   if (reach == 0) return image;
   std::vector<double> weights, padded;
@@ -84,9 +84,10 @@ FloatImage correlated(const FloatImage& image, const FloatImage& kernel) {
       const double weight = kernel.at(i, j);
       if (weight == 0) continue;
       for (std::int64_t y = 0; y < image.height; ++y) {
-        const std::int64_t from = inside(y + i - kernel.height / 2, image.height, Beyond::mirror);
+        const std::int64_t from =
+            inside(y + i - kernel.height / 2, image.height, BorderRule::mirror);
         for (std::int64_t x = 0; x < image.width; ++x) {
-          const std::int64_t at = inside(x + j - kernel.width / 2, image.width, Beyond::mirror);
+          const std::int64_t at = inside(x + j - kernel.width / 2, image.width, BorderRule::mirror);
           for (std::int64_t c = 0; c < image.channels; ++c) {
             out.at(y, x, c) += weight * image.at(from, at, c);
           }
@@ -112,9 +113,9 @@ FloatImage motion_blurred(const FloatImage& image, double radius, double sigma, 
     const auto right = static_cast<std::int64_t>(std::ceil(double(i) * std::cos(turn) - 0.5));
     const double weight = weights[static_cast<std::size_t>(i)] / sum;
     for (std::int64_t y = 0; y < image.height; ++y) {
-      const std::int64_t from = inside(y + down, image.height, Beyond::clamp);
+      const std::int64_t from = inside(y + down, image.height, BorderRule::clamp);
       for (std::int64_t x = 0; x < image.width; ++x) {
-        const std::int64_t at = inside(x + right, image.width, Beyond::clamp);
+        const std::int64_t at = inside(x + right, image.width, BorderRule::clamp);
         for (std::int64_t c = 0; c < image.channels; ++c) {
           out.at(y, x, c) += weight * image.at(from, at, c);
         }
@@ -125,7 +126,8 @@ FloatImage motion_blurred(const FloatImage& image, double radius, double sigma, 
   return out;
 }
 
-double sampled(const FloatImage& image, double y, double x, std::int64_t channel, Beyond beyond) {
+double sampled(const FloatImage& image, double y, double x, std::int64_t channel,
+               BorderRule beyond) {
   const double top = std::floor(y), left = std::floor(x);
   const double down = y - top, right = x - left;
   const auto row = static_cast<std::int64_t>(top), column = static_cast<std::int64_t>(left);
@@ -157,7 +159,7 @@ FloatImage zoomed(const FloatImage& image, double factor) {
   for (std::int64_t y = 0; y < image.height; ++y) {
     for (std::int64_t x = 0; x < image.width; ++x) {
       for (std::int64_t c = 0; c < image.channels; ++c) {
-        out.at(y, x, c) = sampled(image, down.from(y), across.from(x), c, Beyond::clamp);
+        out.at(y, x, c) = sampled(image, down.from(y), across.from(x), c, BorderRule::clamp);
       }
     }
   }

@@ -33,14 +33,14 @@ Pixels bytes_of(const FloatImage& image);
 
 /// What lies beyond an edge of a b c d:  clamp a a|a b c d|d d,  mirror c b|a b c d|c b (the edge
 /// is not repeated),  half_mirror b a|a b c d|d c.
-enum class Beyond { clamp, mirror, half_mirror };
+enum class BorderRule { clamp, mirror, half_mirror };
 
 /// Where index i beyond the edges of `count` pixels is read. @param count  at least 1
-std::int64_t inside(std::int64_t i, std::int64_t count, Beyond beyond);
+std::int64_t inside(std::int64_t i, std::int64_t count, BorderRule beyond);
 
 /// Gaussian blur of each channel, taps up to round(truncate * sigma); sigma 0 changes nothing.
 /// scipy.ndimage.gaussian_filter, which skimage.filters.gaussian calls with clamp and truncate 4.
-FloatImage gaussian(const FloatImage& image, double sigma, Beyond beyond = Beyond::clamp,
+FloatImage gaussian(const FloatImage& image, double sigma, BorderRule beyond = BorderRule::clamp,
                     double truncate = 4);
 
 /// sum_{i,j} kernel[i][j] in[y + i - r, x + j - r], mirrored at the edges (cv2.filter2D).
@@ -54,7 +54,8 @@ FloatImage correlated(const FloatImage& image, const FloatImage& kernel);
 FloatImage motion_blurred(const FloatImage& image, double radius, double sigma, double angle);
 
 /// The value at a place between pixels, of the four around it.
-double sampled(const FloatImage& image, double y, double x, std::int64_t channel, Beyond beyond);
+double sampled(const FloatImage& image, double y, double x, std::int64_t channel,
+               BorderRule beyond);
 
 /// The middle of an image enlarged `factor` times, in the image's own size: scipy.ndimage.zoom of
 /// order 1 on the middle ceil(size / factor) pixels, cut to size.

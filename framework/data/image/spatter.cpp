@@ -39,7 +39,8 @@ struct Slopes {
   explicit Slopes(const Pixels& grey)
       : across(grey.height, grey.width, 0, 0), down(grey.height, grey.width, 0, 0) {
     const auto level = [&](std::int64_t y, std::int64_t x) -> std::int64_t {
-      return grey.row(inside(y, grey.height, Beyond::clamp))[inside(x, grey.width, Beyond::clamp)];
+      return grey.row(
+          inside(y, grey.height, BorderRule::clamp))[inside(x, grey.width, BorderRule::clamp)];
     };
     for (std::int64_t y = 0; y < grey.height; ++y) {
       for (std::int64_t x = 0; x < grey.width; ++x) {

@@ -20,14 +20,14 @@ namespace attnlab::HWY_NAMESPACE {
 inline constexpr std::int64_t kDepthBlock = 64;
 
 /// Where a tile stands: rows of C from `row` on, and what part of the depth it takes.
-struct Spot {
+struct TilePlace {
   std::int64_t row, place;  ///< place: row % places
   std::int64_t begin, end;
   std::int64_t column = 0;
 };
 
 /// What row r of a tile starts from; there must be something.
-HWY_INLINE const float* start_of(const SmallProduct& p, const Spot& at, std::int64_t r) {
+HWY_INLINE const float* start_of(const SmallProduct& p, const TilePlace& at, std::int64_t r) {
   if (at.begin > 0 || p.add) return p.c + (at.row + r) * p.columns;
   std::int64_t place = at.place + r;
   while (place >= p.places) place -= p.places;
@@ -36,7 +36,7 @@ HWY_INLINE const float* start_of(const SmallProduct& p, const Spot& at, std::int
 
 /// Columns [column, column + vectors * lanes); of the last vector what `tail` says.
 template <int rows, int vectors, class Tail>
-HWY_INLINE void tile(const SmallProduct& p, const Spot& at, Tail tail) {
+HWY_INLINE void tile(const SmallProduct& p, const TilePlace& at, Tail tail) {
   constexpr std::int64_t N = kLanes<float>;
   constexpr int kLast = vectors - 1;
   float* const c = p.c + at.row * p.columns + at.column;
@@ -78,7 +78,7 @@ HWY_INLINE void tile(const SmallProduct& p, const Spot& at, Tail tail) {
 }
 
 template <int rows>
-HWY_NOINLINE void band(const SmallProduct& p, Spot at) {
+HWY_NOINLINE void band(const SmallProduct& p, TilePlace at) {
   constexpr std::int64_t N = kLanes<float>;
   for (; at.column + 2 * N <= p.columns; at.column += 2 * N) tile<rows, 2>(p, at, Whole());
   const std::int64_t left = p.columns - at.column;
@@ -93,7 +93,7 @@ HWY_NOINLINE void band(const SmallProduct& p, Spot at) {
 
 /// As many bands of `rows` rows as there is room for.
 template <int rows>
-HWY_INLINE void bands(const SmallProduct& p, Spot& at) {
+HWY_INLINE void bands(const SmallProduct& p, TilePlace& at) {
   while (at.row + rows <= p.rows) {
     band<rows>(p, at);
     at.row += rows;
@@ -103,7 +103,7 @@ HWY_INLINE void bands(const SmallProduct& p, Spot& at) {
 
 void multiply_small(const SmallProduct& p) {
   for (std::int64_t begin = 0; begin == 0 || begin < p.depth; begin += kDepthBlock) {
-    Spot at{0, 0, begin, std::min(begin + kDepthBlock, p.depth)};
+    TilePlace at{0, 0, begin, std::min(begin + kDepthBlock, p.depth)};
     bands<kTileRows>(p, at);
     if constexpr (kTileRows > 6) bands<6>(p, at);
     bands<4>(p, at);

@@ -84,14 +84,14 @@ float* start_of(const Tensor& x) { return x.defined() ? x.data_ptr<float>() : nu
 
 /// What the rows of Y start from: a bias, or a row for each place of a sequence, place n's for row
 /// n of every example.
-struct Starts {
+struct InitialRows {
   float* first = nullptr;  ///< the first member's, for the first part; null: none
   std::int64_t places = 1;
   std::int64_t step = 0;    ///< from one place to the next
   std::int64_t member = 0;  ///< from one member to the next
 
   /// @param starts  [E * all], or [E * places, out] where sizes have places; contiguous
-  Starts(const Tensor& starts, const Sizes& s)
+  InitialRows(const Tensor& starts, const Sizes& s)
       : first(start_of(starts)),
         places(std::max<std::int64_t>(1, s.places)),
         step(s.places > 0 ? s.out() : s.all),
@@ -115,7 +115,7 @@ variable_list multiply(const Tensor& given, const Tensor& weight, const Tensor& 
     outputs.push_back(at::empty(with_last(x, width), x.options()));
     to.push_back(start_of(outputs.back()));
   }
-  const Starts starts(given_starts, s);
+  const InitialRows starts(given_starts, s);
   const float *const from = start_of(x), *const w = start_of(weight);
   s.each_member([&](std::int64_t e, float* transposed) {
     s.each_part(e, [&](std::size_t part, std::int64_t row, std::int64_t width) {
@@ -154,7 +154,7 @@ void differentiate(const Tensor& given, const Tensor& weight, const variable_lis
   }
   const float *const from = start_of(x), *const w = start_of(weight);
   float *const dx = start_of(out.x), *const dw = start_of(out.weight);
-  const Starts starts(out.starts, s);
+  const InitialRows starts(out.starts, s);
   s.each_member([&](std::int64_t e, float*) {
     s.each_part(e, [&](std::size_t part, std::int64_t row, std::int64_t width) {
       const float* const mine = dy[part] + e * s.n * width;

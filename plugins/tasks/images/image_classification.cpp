@@ -38,9 +38,9 @@ struct ImageClassificationOptions : ClassificationOptions {
 
 /// Metrics of some classes: the others' logits count as none, and so do images of theirs, as a
 /// validation split has them.
-class AmongSome final : public Meter {
+class SubsetMeter final : public Meter {
  public:
-  explicit AmongSome(std::vector<std::int64_t> classes) : classes_(std::move(classes)) {}
+  explicit SubsetMeter(std::vector<std::int64_t> classes) : classes_(std::move(classes)) {}
   void add(const NamedTensors& outputs, const Batch& batch) override {
     const Tensor logits = outputs.at("logits").detach();
     const Tensor some = at::tensor(classes_, at::kLong).to(logits.device());
@@ -91,7 +91,7 @@ class ImageClassification final : public ClassificationTask {
 
   std::unique_ptr<Meter> meter() const override {
     if (tested_.empty()) return ClassificationTask::meter();
-    return std::make_unique<AmongSome>(tested_);
+    return std::make_unique<SubsetMeter>(tested_);
   }
 
   Tensor step(TrainingStep& step) override {

@@ -33,13 +33,13 @@ struct LanguageModellingOptions {
 };
 
 /// Targets with more than half of `most` tokens of context, and at most `most`.
-struct Reach {
+struct ContextRange {
   std::int64_t first, most;
 };
 
 /// 1, 2, 3 to 4, 5 to 8, ... up to the window's length.
-std::vector<Reach> reaches_within(std::int64_t window) {
-  std::vector<Reach> all;
+std::vector<ContextRange> reaches_within(std::int64_t window) {
+  std::vector<ContextRange> all;
   for (std::int64_t most = 1; all.empty() || all.back().most < window; most *= 2) {
     all.push_back({most / 2 + 1, std::min(most, window)});
   }
@@ -76,7 +76,7 @@ const Tensor& checked_nll(const NamedTensors& outputs, const Tensor& targets,
 
 class LanguageMeter final : public Meter {
  public:
-  LanguageMeter(std::int64_t vocabulary, std::string bits, std::vector<Reach> reaches)
+  LanguageMeter(std::int64_t vocabulary, std::string bits, std::vector<ContextRange> reaches)
       : vocabulary_(vocabulary), bits_(std::move(bits)), reaches_(std::move(reaches)) {}
 
   void add(const NamedTensors& outputs, const Batch& batch) override {
@@ -97,7 +97,7 @@ class LanguageMeter final : public Meter {
     if (all.count == 0) throw Error("evaluation: there were no targets; is the split empty?");
     Metrics metrics = {{"nll", all.mean()}, {"perplexity", std::exp(all.mean())}};
     if (!bits_.empty()) metrics[bits_] = all.mean() / std::log(2.0);
-    for (const Reach& reach : reaches_) {
+    for (const ContextRange& reach : reaches_) {
       const Sum some = sum_of(reach);
       if (some.count == 0) continue;  // windows that overlap have no targets of little context
       const std::string name = fmt::format("context/{}/", reach.most);
@@ -109,7 +109,7 @@ class LanguageMeter final : public Meter {
 
  private:
   /// Over targets with so many tokens of context.
-  Sum sum_of(const Reach& reach) const {
+  Sum sum_of(const ContextRange& reach) const {
     Sum sum;
     for (std::int64_t i = reach.first; i <= std::min(reach.most, std::ssize(sums_)); ++i) {
       sum.add(sums_[static_cast<std::size_t>(i - 1)]);
@@ -119,7 +119,7 @@ class LanguageMeter final : public Meter {
 
   std::int64_t vocabulary_;
   std::string bits_;
-  std::vector<Reach> reaches_;
+  std::vector<ContextRange> reaches_;
   std::vector<Sum> sums_;  ///< by place in the window
 };
 
@@ -158,7 +158,7 @@ class LanguageModelling final : public Task {
     const MetricInfo perplexity = {"perplexity", Better::lower, ""};
     std::vector<MetricInfo> all = {perplexity, nll};
     if (unit_ != "word") all = {nll, {bits(), Better::lower, "bits/" + per}, perplexity};
-    for (const Reach& reach : reaches_) {
+    for (const ContextRange& reach : reaches_) {
       const std::string name = fmt::format("context/{}/", reach.most);
       all.push_back({name + nll.name, nll.better, nll.unit});
       all.push_back({name + perplexity.name, perplexity.better, perplexity.unit});
@@ -175,7 +175,7 @@ class LanguageModelling final : public Task {
 
   std::string unit_;
   std::int64_t vocabulary_;
-  std::vector<Reach> reaches_;
+  std::vector<ContextRange> reaches_;
 };
 
 }  // namespace

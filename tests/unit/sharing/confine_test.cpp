@@ -17,7 +17,7 @@
 #include <filesystem>
 
 #include "framework/base/files.h"
-#include "framework/sharing/walls.h"
+#include "framework/sharing/sandbox.h"
 #include "tests/support/program.h"
 #include "tests/support/temp_folder.h"
 
@@ -94,16 +94,16 @@ TEST_F(ConfineTest, WritesNowhereElse) {
 }
 
 TEST_F(ConfineTest, CutsNoFileElsewhere) {
-  const Walls walls = possible_walls();
-  if (!walls.landlock && !walls.read_only) GTEST_SKIP() << "neither Landlock nor mounts here";
+  const Walls sandbox = possible_walls();
+  if (!sandbox.landlock && !sandbox.read_only) GTEST_SKIP() << "neither Landlock nor mounts here";
   outer_.write("kept", "as it was");
   must_fail({"os.truncate('../kept', 0)", "open('../kept', 'r+').truncate(0)"});
   EXPECT_EQ(file_text(outer_ / "kept"), "as it was");
 }
 
 TEST_F(ConfineTest, ChangesNoModesAndTimesElsewhere) {
-  const Walls walls = possible_walls();
-  if (!walls.read_only) GTEST_SKIP() << walls.text();
+  const Walls sandbox = possible_walls();
+  if (!sandbox.read_only) GTEST_SKIP() << sandbox.text();
   const std::string kept = outer_.write("kept", "as it was");
   const auto time = std::filesystem::last_write_time(kept);
   must_fail({"os.chmod('../kept', 0o777)", "os.chmod('..', 0)", "os.utime('../kept', (1, 1))",
@@ -122,8 +122,8 @@ TEST_F(ConfineTest, WorksInItsFolderAlsoWithModesAndLinks) {
 }
 
 TEST_F(ConfineTest, SeesNoOtherProcess) {
-  const Walls walls = possible_walls();
-  if (!walls.processes) GTEST_SKIP() << walls.text();
+  const Walls sandbox = possible_walls();
+  if (!sandbox.processes) GTEST_SKIP() << sandbox.text();
   shell("for one in /proc/[0-9]*; do tr '\\0' ' ' < $one/cmdline; echo; done; ls -d /proc/" +
         std::to_string(::getpid()) + "/status");
   EXPECT_THAT(log(), HasSubstr("/status': No such file"));
@@ -131,8 +131,8 @@ TEST_F(ConfineTest, SeesNoOtherProcess) {
 }
 
 TEST_F(ConfineTest, TakesNoWallDown) {
-  const Walls walls = possible_walls();
-  if (!walls.seccomp) GTEST_SKIP() << walls.text();
+  const Walls sandbox = possible_walls();
+  if (!sandbox.seccomp) GTEST_SKIP() << sandbox.text();
   // Numbers of calls that x86-64 and AArch64 share: mount_setattr, move_mount, open_tree, fsopen.
   const std::string script =
       "import ctypes, platform\nlibc = ctypes.CDLL(None, use_errno=True)\n"
@@ -221,7 +221,7 @@ TEST_F(ConfineTest, OpensNoSocket) {
   if (!possible_walls().network()) GTEST_SKIP() << "this kernel lets no network be cut off";
   const ConfinedEnd end = shell("exec 3<>/dev/tcp/127.0.0.1/9");
   EXPECT_NE(end.exit_code, 0);
-  EXPECT_TRUE(end.walls.network());
+  EXPECT_TRUE(end.sandbox.network());
   EXPECT_THAT(log(), Not(HasSubstr("Connection refused")));
 }
 
@@ -257,7 +257,7 @@ TEST_F(ConfineTest, EndsWithAllThatItStartedAlsoWithoutNamespaces) {
       if (!lose_namespaces()) ::_exit(99);
       const ConfinedEnd ended =
           shell("sleep 1005 & setsid sleep 1005 & (setsid sleep 1005 &); " + end, 2);
-      ::_exit(ended.walls.network_namespace ? 98 : ended.timed_out ? 97 : ended.exit_code);
+      ::_exit(ended.sandbox.network_namespace ? 98 : ended.timed_out ? 97 : ended.exit_code);
     }
     int status = 0;
     ::waitpid(installer, &status, 0);
@@ -302,7 +302,7 @@ TEST_F(ConfineTest, EndsWhatItStartedAlsoWithoutNamespaces) {
 
 TEST_F(ConfineTest, EndsNoOtherProcessOfTheUserAlsoWithoutNamespaces) {
   constexpr int kKnowsSignals = 6;
-  if (walls::landlock_version() < kKnowsSignals) GTEST_SKIP() << "Landlock of Linux 6.12";
+  if (sandbox::landlock_version() < kKnowsSignals) GTEST_SKIP() << "Landlock of Linux 6.12";
   Process other({{"sleep", "1008"}});
   const pid_t child = ::fork();
   if (child == 0) {

@@ -1,5 +1,5 @@
 // The order of a suite's runs where some begin with others' parameters.
-#include "framework/suites/waves.h"
+#include "framework/suites/dependency_levels.h"
 
 #include "framework/config/origins.h"
 #include "framework/suites/suite.h"
@@ -20,7 +20,7 @@ Cell cell(const std::string& name, const std::string& source) {
 
 std::vector<std::vector<std::string>> names(const std::vector<Cell>& cells) {
   std::vector<std::vector<std::string>> all;
-  for (const auto& wave : waves_of(cells)) {
+  for (const auto& wave : dependency_levels(cells)) {
     std::vector<std::string>& of_wave = all.emplace_back();
     for (const Cell* one : wave) of_wave.push_back(one->experiment.name);
   }
@@ -48,7 +48,7 @@ TEST(Waves, PutAPointOfAGridBehindTheSamePointOfItsSource) {
 }
 
 TEST(Waves, RefuseExperimentsThatBeginWithEachOther) {
-  EXPECT_THROW(waves_of({cell("a", "b"), cell("b", "a")}), ConfigError);
+  EXPECT_THROW(dependency_levels({cell("a", "b"), cell("b", "a")}), ConfigError);
 }
 
 /// Suites of `first` and of `second`, which begins with its run.

@@ -16,7 +16,7 @@ DataError refusal(const std::string& path, std::int64_t index, const std::string
 }
 
 NamedTensors molecule_of(const PickleValue& molecule, const std::string& path, std::int64_t index,
-                         TakenValues& taken) {
+                         ValueBudget& taken) {
   const Tensor atoms = molecule.entry("atom_type").tensor().to(at::kLong);
   const Tensor bonds = molecule.entry("bond_type").tensor().to(at::kLong);
   const std::int64_t n = atoms.numel();
@@ -79,7 +79,7 @@ std::vector<NamedTensors> read_zinc(const std::string& path, const std::string& 
     }
   }
   std::vector<NamedTensors> graphs;
-  TakenValues taken(bytes.size(), path);
+  ValueBudget taken(bytes.size(), path);
   for (const std::int64_t index : chosen) {
     graphs.push_back(molecule_of(pickle.root().item(index), path, index, taken));
   }
@@ -90,7 +90,7 @@ std::vector<NamedTensors> read_superpixels(const std::string& path, bool coco) {
   const std::string bytes = read_data_file(path);
   const Pickle pickle(bytes, path);
   std::vector<NamedTensors> graphs;
-  TakenValues taken(bytes.size(), path);
+  ValueBudget taken(bytes.size(), path);
   for (std::int64_t i = 0; i < pickle.root().length(); ++i) {
     const PickleValue& graph = pickle.root().item(i);
     const Tensor x = graph.item(0).tensor().to(at::kFloat),

@@ -11,9 +11,9 @@ namespace attnlab {
 
 /// What graphs take of their file. One that a pickle names again and again costs a few bytes there,
 /// and memory here each time.
-class TakenValues {
+class ValueBudget {
  public:
-  TakenValues(std::size_t bytes, const std::string& path) : left_(bytes), path_(path) {}
+  ValueBudget(std::size_t bytes, const std::string& path) : left_(bytes), path_(path) {}
 
   /// A graph more. @param values  numbers of its arrays, and entries of its map
   void add(std::int64_t values) {

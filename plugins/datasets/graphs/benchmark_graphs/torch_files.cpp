@@ -18,7 +18,7 @@ Tensor entry(const PickleValue& map, const std::string& name) {
   return {};
 }
 
-NamedTensors graph_of(const PickleValue& map, const std::string& place, TakenValues& taken) {
+NamedTensors graph_of(const PickleValue& map, const std::string& place, ValueBudget& taken) {
   const Tensor x = entry(map, "x"), edges = entry(map, "edge_index"), y = entry(map, "y");
   const Tensor e = entry(map, "edge_attr"), pos = entry(map, "pos");
   std::int64_t values = map.length();
@@ -56,7 +56,7 @@ SplitGraphs read_torch_graphs(const std::string& path) {
                     "test; fetch the file again",
                     path, file.root().length()));
   }
-  TakenValues taken(bytes.size(), path);
+  ValueBudget taken(bytes.size(), path);
   for (std::size_t split = 0; split < splits.size(); ++split) {
     const PickleValue& graphs = file.root().item(std::int64_t(split));
     for (std::int64_t i = 0; i < graphs.length(); ++i) {

@@ -45,13 +45,13 @@ struct PlanetoidOptions : EncodingOptions {
 };
 
 /// The graph, and the fields that each split has of its own.
-struct Opened {
+struct LoadedGraph {
   GraphSet set;
   std::array<NamedTensors, 3> own;
 };
 
 /// Labels of the nodes of each split, -1 elsewhere.
-void add_classes(const Citations& graph, Opened& opened) {
+void add_classes(const Citations& graph, LoadedGraph& opened) {
   std::array<Tensor, 3> rows = {at::arange(graph.training),
                                 at::arange(graph.training, graph.training + 500),
                                 at::tensor(graph.test, at::kLong)};
@@ -66,7 +66,8 @@ void add_classes(const Citations& graph, Opened& opened) {
 
 /// Links and as many pairs of nodes that are none, for each split.
 /// @returns the links that the graph keeps, in both directions
-std::vector<Edge> add_links(const Citations& graph, double share, Random random, Opened& opened) {
+std::vector<Edge> add_links(const Citations& graph, double share, Random random,
+                            LoadedGraph& opened) {
   std::vector<Edge> links;  // each once
   for (const Edge& edge : graph.edges) {
     if (edge.first < edge.second) links.push_back(edge);
@@ -107,9 +108,9 @@ std::vector<Edge> add_links(const Citations& graph, double share, Random random,
   return undirected(kept);
 }
 
-Opened open_graph(const PlanetoidOptions& options, const DatasetSetup& setup) {
+LoadedGraph open_graph(const PlanetoidOptions& options, const DatasetSetup& setup) {
   const Citations graph = read_citations(options.name, options.root, options.normalise);
-  Opened opened;
+  LoadedGraph opened;
   GraphSet& set = opened.set;
   set.info.name = options.name;
   set.info.source = graph.folder;
@@ -141,7 +142,7 @@ class Planetoid final : public GraphDataset {
   }
 
  private:
-  Planetoid(const PlanetoidOptions& options, Opened opened)
+  Planetoid(const PlanetoidOptions& options, LoadedGraph opened)
       : GraphDataset(std::move(opened.set), options), own_(std::move(opened.own)) {}
 
   std::array<NamedTensors, 3> own_;

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Found {
+struct FoundImages {
   std::string name;  ///< below the split's folder
   std::uint64_t bytes;
 };
@@ -53,9 +53,9 @@ struct OtherFiles {
 };
 
 /// The images of a class. @param others  gets what else lies there
-std::vector<Found> images_below(const std::string& folder, const std::string& name,
-                                OtherFiles& others) {
-  std::vector<Found> found;
+std::vector<FoundImages> images_below(const std::string& folder, const std::string& name,
+                                      OtherFiles& others) {
+  std::vector<FoundImages> found;
   for (fs::recursive_directory_iterator at(folder + "/" + name,
                                            fs::directory_options::follow_directory_symlink);
        at != fs::recursive_directory_iterator(); ++at) {
@@ -74,7 +74,7 @@ std::vector<Found> images_below(const std::string& folder, const std::string& na
     }
   }
   std::sort(found.begin(), found.end(),
-            [](const Found& a, const Found& b) { return a.name < b.name; });
+            [](const FoundImages& a, const FoundImages& b) { return a.name < b.name; });
   return found;
 }
 
@@ -152,7 +152,7 @@ ImageList list_images(const std::string& folder, const std::vector<std::string>&
                       folder, name, same->second));
     }
     OtherFiles beside;
-    const std::vector<Found> found = images_below(folder, name, beside);
+    const std::vector<FoundImages> found = images_below(folder, name, beside);
     if (found.empty()) {
       const std::string there = beside.text();
       throw DataError(
@@ -162,7 +162,7 @@ ImageList list_images(const std::string& folder, const std::vector<std::string>&
                       join({kPictureEndings.begin(), kPictureEndings.end()}, ", ")));
     }
     for (const auto& [ending, files] : beside.by_ending) others.by_ending[ending] += files;
-    for (const Found& file : found) {
+    for (const FoundImages& file : found) {
       hash = fingerprint(fmt::format("{}:{};", file.name, file.bytes), hash);
       list.files.push_back(file.name);
       list.labels.push_back(label);

@@ -82,7 +82,7 @@ FloatImage waved(const FloatImage& x) {
       for (std::int64_t c = 0; c < 3; ++c) {
         out.at(y, at, c) =
             sampled(x, double(y) + 3 * std::sin(double(at) / 3),
-                    double(at) + 4 * std::cos(double(y) / 4), c, Beyond::half_mirror);
+                    double(at) + 4 * std::cos(double(y) / 4), c, BorderRule::half_mirror);
       }
     }
   }
@@ -341,14 +341,14 @@ TEST(Corruptions, SpreadAPointAsTheirKernelsSay) {
 }
 
 TEST(Corruptions, ReadBeyondEdgesAsTheLibrariesDo) {
-  const auto row = [](Beyond beyond) {
+  const auto row = [](BorderRule beyond) {
     std::string letters;
     for (std::int64_t i = -3; i < 7; ++i) letters += "abcd"[inside(i, 4, beyond)];
     return letters;
   };
-  EXPECT_EQ(row(Beyond::clamp), "aaaabcdddd");
-  EXPECT_EQ(row(Beyond::mirror), "dcbabcdcba");
-  EXPECT_EQ(row(Beyond::half_mirror), "cbaabcddcb");
+  EXPECT_EQ(row(BorderRule::clamp), "aaaabcdddd");
+  EXPECT_EQ(row(BorderRule::mirror), "dcbabcdcba");
+  EXPECT_EQ(row(BorderRule::half_mirror), "cbaabcddcb");
 }
 
 TEST(Corruptions, CopyPixelsFromNearBehindGlass) {
@@ -394,7 +394,7 @@ TEST(Corruptions, ShiftNothingWhereNothingIsToBeShifted) {
 double tent(double distance) { return std::max(0.0, 1 - std::abs(distance)); }
 
 /// The value of x at a place between pixels: a sum over every pixel that counts, by definition.
-double between_pixels(const FloatImage& x, double y, double at, std::int64_t c, Beyond beyond) {
+double between_pixels(const FloatImage& x, double y, double at, std::int64_t c, BorderRule beyond) {
   const auto top = static_cast<std::int64_t>(std::floor(y));
   const auto left = static_cast<std::int64_t>(std::floor(at));
   double sum = 0;
@@ -419,8 +419,8 @@ FloatImage smoothed_draws(double sigma, Random& random) {
         for (std::int64_t j = -reach; j <= reach; ++j) {
           const double weight = std::exp(-double(i * i + j * j) / (2 * sigma * sigma));
           weights += weight;
-          sum += weight * draws.at(inside(y + i, kSize, Beyond::half_mirror),
-                                   inside(x + j, kSize, Beyond::half_mirror));
+          sum += weight * draws.at(inside(y + i, kSize, BorderRule::half_mirror),
+                                   inside(x + j, kSize, BorderRule::half_mirror));
         }
       }
       out.at(y, x) = sum / weights;
@@ -458,7 +458,7 @@ TEST(Corruptions, ShiftAsThePublishedEquationsSay) {
       const double from_x = w[0] * p[0][0] + w[1] * p[1][0] + w[2] * p[2][0];
       const double from_y = w[0] * p[0][1] + w[1] * p[1][1] + w[2] * p[2][1];
       for (std::int64_t c = 0; c < 3; ++c) {
-        moved.at(y, at, c) = between_pixels(x, from_y, from_x, c, Beyond::mirror);
+        moved.at(y, at, c) = between_pixels(x, from_y, from_x, c, BorderRule::mirror);
       }
     }
   }
@@ -468,7 +468,7 @@ TEST(Corruptions, ShiftAsThePublishedEquationsSay) {
       for (std::int64_t c = 0; c < 3; ++c) {
         const double wanted =
             between_pixels(moved, double(y) + amount * down.at(y, at),
-                           double(at) + amount * right.at(y, at), c, Beyond::half_mirror);
+                           double(at) + amount * right.at(y, at), c, BorderRule::half_mirror);
         ASSERT_NEAR(found.at(y, at, c), wanted, 1e-9) << y << ", " << at;
         most = std::max(most, std::abs(wanted - x.at(y, at, c)));
       }

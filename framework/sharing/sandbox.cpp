@@ -1,4 +1,4 @@
-#include "framework/sharing/walls.h"
+#include "framework/sharing/sandbox.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -30,7 +30,7 @@
 #define ATTNLAB_SANITIZED
 #endif
 
-namespace attnlab::sharing::walls {
+namespace attnlab::sharing::sandbox {
 namespace {
 
 bool write_to(const char* path, const char* text) {
@@ -250,14 +250,14 @@ void limit(Resource resource, rlim_t most) {
 
 }  // namespace
 
-Left leave_namespaces() {
+LeftNamespaces leave_namespaces() {
   constexpr int kSome = CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWPID | CLONE_NEWIPC;
   const uid_t user = ::geteuid();
   const gid_t group = ::getegid();
-  Left left = Left::mounts_too;
+  LeftNamespaces left = LeftNamespaces::mounts_too;
   if (::unshare(kSome | CLONE_NEWNS) != 0) {
-    if (::unshare(kSome) != 0) return Left::nothing;
-    left = Left::some;
+    if (::unshare(kSome) != 0) return LeftNamespaces::nothing;
+    left = LeftNamespaces::some;
   }
   keep_user(user, group);  // without it the user is nobody, who may still do all that is needed
   return left;
@@ -386,4 +386,4 @@ void limit_sizes(unsigned long processes) {
 #endif
 }
 
-}  // namespace attnlab::sharing::walls
+}  // namespace attnlab::sharing::sandbox

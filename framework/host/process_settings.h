@@ -15,10 +15,10 @@ namespace attnlab {
 
 /// A snapshot of working folder, umask, signal handlers, locale, environment and standard streams,
 /// of this thread's locale and blocked signals, and of what tells that a process was started.
-class Surroundings {
+class ProcessSettings {
  public:
   /// Takes the snapshot.
-  Surroundings();
+  ProcessSettings();
   /// What differs now, in words; empty when nothing does.
   std::vector<std::string> changes() const;
   /// Puts back what can be put back: not a standard stream's file, nor a process that runs.

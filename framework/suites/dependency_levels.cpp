@@ -1,4 +1,4 @@
-#include "framework/suites/waves.h"
+#include "framework/suites/dependency_levels.h"
 
 #include <fmt/format.h>
 
@@ -63,7 +63,7 @@ std::map<std::string, std::string> sources_in(const std::vector<Cell>& cells) {
   return sources;
 }
 
-std::vector<std::vector<const Cell*>> waves_of(const std::vector<Cell>& cells) {
+std::vector<std::vector<const Cell*>> dependency_levels(const std::vector<Cell>& cells) {
   const std::map<std::string, std::string> sources = sources_in(cells);
   std::vector<std::vector<const Cell*>> waves;
   for (const Cell& cell : cells) {
@@ -81,7 +81,7 @@ void begin_with_each_other(std::vector<Cell>& cells, const std::string& root) {
     const Experiment& own = cell.experiment;
     by_key.emplace(std::tuple(own.name, cell.seed, own.attention.label), &cell);
   }
-  for (const std::vector<const Cell*>& wave : waves_of(cells)) {
+  for (const std::vector<const Cell*>& wave : dependency_levels(cells)) {
     for (const Cell* one : wave) {
       const Experiment& own = one->experiment;
       const std::string& name = sources.at(own.name);

@@ -17,7 +17,7 @@ std::map<std::string, std::string> sources_in(const std::vector<Cell>& cells);
 /// The cells in waves: what a cell of one begins with (`init.experiment`), if the suite has it, is
 /// in a wave before. Within a wave the order stays.
 /// @throws ConfigError where experiments begin with each other.
-std::vector<std::vector<const Cell*>> waves_of(const std::vector<Cell>& cells);
+std::vector<std::vector<const Cell*>> dependency_levels(const std::vector<Cell>& cells);
 
 /// Has cells that begin with others of the suite begin with those as they are here: what the suite
 /// changes (`set`, `grid`, `match`) counts for both. A source that the suite does not run is meant

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-namespace attnlab::sharing::walls {
+namespace attnlab::sharing::sandbox {
 
-enum class Left {
+enum class LeftNamespaces {
   nothing,    ///< none of them
   some,       ///< users, network and processes
   mounts_too  ///< and the tree of files: it can be changed for this process alone
@@ -15,7 +15,7 @@ enum class Left {
 
 /// Namespaces of users, network, processes and mounts. The next child is the first of the new
 /// processes.
-Left leave_namespaces();
+LeftNamespaces leave_namespaces();
 /// Everything but a folder becomes read-only: contents, names, modes and times.
 /// Needs Left::mounts_too. @returns whether it did; where not, all is as before.
 bool keep_only_writable(const std::string& folder);
@@ -44,4 +44,4 @@ bool drop_capabilities();
 /// @param processes  that this user may have, with those that run already
 void limit_sizes(unsigned long processes);
 
-}  // namespace attnlab::sharing::walls
+}  // namespace attnlab::sharing::sandbox

@@ -1,4 +1,4 @@
-#include "framework/host/surroundings.h"
+#include "framework/host/process_settings.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -120,7 +120,7 @@ std::int64_t processes_started() {
 
 }  // namespace
 
-Surroundings::Surroundings()
+ProcessSettings::ProcessSettings()
     : folder_(working_folder()),
       umask_(file_mask()),
       locale_(std::setlocale(LC_ALL, nullptr)),
@@ -134,7 +134,7 @@ Surroundings::Surroundings()
   for (int i = 1; i < int(handlers_.size()); ++i) handlers_[i] = handler_of(i);
 }
 
-std::vector<std::string> Surroundings::changes() const {
+std::vector<std::string> ProcessSettings::changes() const {
   std::vector<std::string> changed;
   if (working_folder() != folder_) changed.emplace_back("the working folder");
   if (file_mask() != umask_) changed.emplace_back("the umask");
@@ -162,12 +162,12 @@ std::vector<std::string> Surroundings::changes() const {
   return changed;
 }
 
-bool Surroundings::same_locale() const {
+bool ProcessSettings::same_locale() const {
   return locale_ == std::setlocale(LC_ALL, nullptr) && std::locale() == streams_locale_ &&
          ::uselocale(nullptr) == thread_locale_;
 }
 
-void Surroundings::restore() const {
+void ProcessSettings::restore() const {
   std::error_code ignored;
   if (working_folder() != folder_) std::filesystem::current_path(folder_, ignored);
   if (file_mask() != umask_) ::umask(static_cast<mode_t>(std::strtoul(umask_.c_str(), nullptr, 8)));
