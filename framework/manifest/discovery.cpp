@@ -289,8 +289,9 @@ const Candidate& Catalogue::find(Kind kind, const std::string& name) const {
     }
   }
   if (is_not_built(kind, name)) {
-    throw PluginError(fmt::format("the {} '{}' is not built; build all plugins (make build)",
-                                  name_of(kind), name));
+    throw PluginError(
+        fmt::format("there is no {} '{}': it is not built; build all plugins (make build)",
+                    name_of(kind), name));
   }
   const std::vector<std::string> known = names(kind);
   std::string message =

@@ -140,7 +140,7 @@ TEST(MakeDemo, EndsByNamingTheSuiteOverEveryDomain) {
   const std::size_t begin = makefile.find("\ndemo:");
   ASSERT_NE(begin, std::string::npos);
   const std::string recipe = makefile.substr(begin, makefile.find("\n\n", begin) - begin);
-  const std::size_t suite = recipe.find("attnlab suite configs/suites/quickstart.yaml");
+  const std::size_t suite = recipe.find("attnlab suite quickstart");
   const std::size_t named = recipe.find("attnlab suite cross_domain");
   ASSERT_NE(suite, std::string::npos);
   ASSERT_NE(named, std::string::npos) << recipe;
