@@ -199,8 +199,9 @@ std::map<std::string, Podium> podiums_of(const Comparison& comparison) {
     out[row.experiment];
     if (!row.gap) rows[row.experiment].push_back(&row);
   }
-  for (auto& [experiment, own] : rows) {
-    if (own.size() < 2) continue;  // the only one is not the best of anything
+  for (auto& [experiment, listed] : rows) {
+    std::vector<const ComparisonRow*>& own = listed;  // Clang 14 hands no binding to a lambda
+    if (own.size() < 2) continue;                     // the only one is not the best of anything
     const bool higher = comparison.metrics.at(experiment).better == Better::higher;
     std::stable_sort(own.begin(), own.end(), [&](const auto* a, const auto* b) {
       return higher ? a->summary.mean > b->summary.mean : a->summary.mean < b->summary.mean;

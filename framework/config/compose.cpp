@@ -328,7 +328,7 @@ class FileLoader {
   /// "base/vision.yaml", "configs/base/vision.yaml", or a name alone, "vision".
   static std::string found_file(const Node& file, const fs::path& folder) {
     const std::string name = name_of_file(file);
-    const std::string near = (folder / name).lexically_normal().string();
+    std::string near = (folder / name).lexically_normal().string();
     std::error_code error;
     if (fs::path(name).is_absolute() || fs::exists(near, error)) return near;
     constexpr std::string_view kConfigs = "configs/";
