@@ -49,9 +49,8 @@ std::string find_composition(const std::string& path_or_name, const std::string&
   const bool is_path =
       path_or_name.find('/') != std::string::npos || fs::path(path_or_name).extension() == ".yaml";
   // A folder here may by chance be called like a composition.
-  if (is_path ? fs::exists(path_or_name, error) : fs::is_regular_file(path_or_name, error)) {
-    return path_or_name;
-  }
+  const bool is_there = fs::exists(path_or_name, error);
+  if (is_there && (is_path || !fs::is_directory(path_or_name, error))) return path_or_name;
   if (is_path) throw ConfigError(Place{path_or_name, 0, 0}, "there is no such file");
   const auto all = compositions(folder);
   const auto named = all.find(path_or_name);
