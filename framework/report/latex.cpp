@@ -52,7 +52,7 @@ std::string caption(const Comparison& comparison, const std::vector<std::string>
       common ? fmt::format("{}{} ({})", common->name, unit.empty() ? "" : " in " + unit,
                            direction_text(*common))
              : "Each column's metric";
-  const std::string text = fmt::format(
+  std::string text = fmt::format(
       "{}, mean ± sample standard deviation over {}{}. Best in bold, second underlined.", what,
       seeds_text(comparison),
       any_shares_of_runs(comparison, experiments)
