@@ -132,6 +132,7 @@ std::string latex_table(const Table& table, const LatexTable& form) {
     if (apart && form.stacked) out += "    \\addlinespace\n";
     apart = true;
     std::vector<Lines> cells;
+    cells.reserve(row.size());
     for (const TableCell& cell : row) cells.push_back(lines_of(cell, form.stacked, notes));
     out += rows_of(cells);
   }
