@@ -48,7 +48,7 @@ std::string advice() {
 
 /// OpenMP's threads spin while they wait for each other: libgomp's for 300,000 turns, some
 /// milliseconds, in which they hold a core that another program, or the thread they wait for, could
-/// use. These are some ten microseconds; then they sleep. libgomp reads it when it is loaded.
+/// use. After 4,000 they sleep. libgomp reads it when it is loaded.
 void limit_spinning() {
   if (std::getenv("OMP_WAIT_POLICY") == nullptr) ::setenv("GOMP_SPINCOUNT", "4000", 0);
 }
