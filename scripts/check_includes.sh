@@ -39,7 +39,7 @@ eval:             base config tensor contracts
 eval/detection:   base config tensor contracts nn/boxes eval
 studies:          base config manifest tensor
 host:             base config manifest experiment tensor contracts
-train:            base config manifest experiment runs comparison suites tensor contracts nn/kernels data data/formats eval host
+train:            base config experiment runs tensor contracts nn/kernels data data/formats host
 conformance:      base config manifest experiment tensor contracts nn/kernels nn/modules nn/attention data data/formats eval host
 '
 
