@@ -1,6 +1,7 @@
 // `grid:` and `pool:` of a suite, and what an attention of a suite may bring with it.
 #include <set>
 
+#include "framework/config/origins.h"
 #include "framework/runs/run_records.h"
 #include "framework/suites/cell_costs.h"
 #include "framework/suites/suite.h"
