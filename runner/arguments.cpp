@@ -12,6 +12,7 @@
 
 #include "framework/base/error.h"
 #include "framework/config/compose.h"
+#include "framework/runs/run_folder.h"
 
 namespace attnlab {
 
@@ -130,6 +131,14 @@ bool is_override(const std::string& word) {
   const std::size_t sign = word.find_first_of("=/");
   return sign != std::string::npos && word[sign] == '=';
 }
+
+void add_runs_folder(Usage& usage) {
+  const std::string help =
+      fmt::format("folder under which runs are filed; default: {}", kRunsFolder);
+  usage.options.add_options()("out", po::value<std::string>()->value_name("DIR"), help.c_str());
+}
+
+std::string runs_folder(const Arguments& arguments) { return arguments.text("out", kRunsFolder); }
 
 Node options_from(const Words& overrides, const std::string& source) {
   Node options = Node::map(Place{source, 0, 0});

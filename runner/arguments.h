@@ -59,6 +59,11 @@ inline constexpr const char* kAskUsage = "--ask-usage";
 ///         and for too few and too many words; UsageAsked.
 Arguments parse_arguments(const Words& words, Usage& usage);
 
+/// Declares --out of a command that files runs.
+void add_runs_folder(Usage& usage);
+/// The folder that --out names, else kRunsFolder.
+std::string runs_folder(const Arguments& arguments);
+
 /// "eps=0.1", "group.member=2", ... as one map of a part's options.
 /// @param source  what messages call the place they come from
 /// @throws ConfigError.

@@ -552,8 +552,8 @@ int launch_suite(Suite& suite, const Arguments& arguments, Launcher& launcher,
 }  // namespace
 
 void add_suite_options(Usage& usage) {
-  usage.options.add_options()("out", po::value<std::string>()->value_name("DIR"),
-                              "folder under which the runs are filed; default: runs")(
+  add_runs_folder(usage);
+  usage.options.add_options()(
       "rerun", po::value<Words>()->composing()->value_name("failed|stale"),
       "failed: run failed cells and evaluations again; stale: run cells anew whose plugin, data or "
       "framework changed; may be repeated")(
@@ -565,8 +565,6 @@ void add_suite_options(Usage& usage) {
       "auto (default), bar, plain, json or none");
   add_launch_options(usage);
 }
-
-std::string root_of(const Arguments& arguments) { return arguments.text("out", "runs"); }
 
 std::string command_text(const std::string& command, const Words& words) {
   std::string text = "attnlab " + command;

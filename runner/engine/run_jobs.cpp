@@ -73,7 +73,7 @@ std::vector<RunJob> jobs_of(const std::string& what, const Arguments& arguments,
   const std::string path = find_composition(what, "experiments");
   const Experiment experiment = load_experiment(path, arguments.overrides, catalogue);
   const Identity identity = identity_with_data(experiment, registry);
-  const std::string root = arguments.text("out", "runs");
+  const std::string root = runs_folder(arguments);
   std::vector<RunJob> jobs;
   for (const std::int64_t seed : experiment.seeds) {
     std::vector<Cell> cell = {make_cell(experiment, seed, root, identity.data)};
