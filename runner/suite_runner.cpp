@@ -26,8 +26,8 @@
 #include "framework/runs/run_result.h"
 #include "framework/runs/source_run.h"
 #include "framework/runs/stored_run.h"
-#include "framework/suites/cell_costs.h"
 #include "framework/suites/dependency_levels.h"
+#include "framework/suites/dry_run.h"
 #include "runner/domain_page.h"
 #include "runner/launcher.h"
 #include "runner/probe_cells.h"
@@ -500,11 +500,11 @@ std::string entries_text(const Suite& suite, const Catalogue& catalogue) {
 
 int show_plan(const Suite& suite, std::int64_t jobs, const Catalogue& catalogue,
               ForkServer& server) {
-  const SuiteCosts costs = measure_costs(suite, kMeasuredSteps, server);
+  const SuiteForecast forecast = measure_costs(suite, kMeasuredSteps, server);
   if (end_on_signals()) return kInterrupted;
-  std::cout << dry_run_text(suite, costs, jobs, seeds_text(suite))
+  std::cout << dry_run_text(suite, forecast, jobs, seeds_text(suite))
             << together_text(suite, catalogue) << entries_text(suite, catalogue) << std::flush;
-  const bool sound = std::all_of(costs.begin(), costs.end(),
+  const bool sound = std::all_of(forecast.begin(), forecast.end(),
                                  [](const auto& one) { return one.second.problem.empty(); });
   return sound ? kDone : kUsage;
 }

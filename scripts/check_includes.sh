@@ -11,11 +11,12 @@ base:
 config:           base
 manifest:         base config
 experiment:       base config manifest
-runs:             base config manifest experiment
+costs:            base experiment
+runs:             base config manifest experiment costs
 document:         base
-comparison:       base config manifest experiment runs document
-suites:           base config manifest experiment runs document comparison
-report:           base config manifest experiment runs document comparison
+comparison:       base config manifest costs runs document
+suites:           base config manifest experiment costs runs document comparison
+report:           base config manifest experiment costs runs document comparison
 sharing:          base config manifest experiment runs document comparison report
 tensor:           base
 contracts:        base config tensor
@@ -39,7 +40,7 @@ eval:             base config tensor contracts
 eval/detection:   base config tensor contracts nn/boxes eval
 studies:          base config manifest tensor
 host:             base config manifest experiment tensor contracts
-train:            base config experiment runs tensor contracts nn/kernels data data/formats host
+train:            base config experiment costs runs tensor contracts nn/kernels data data/formats host
 conformance:      base config manifest experiment tensor contracts nn/kernels nn/modules nn/attention data data/formats eval host
 '
 
