@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "framework/base/error.h"
+#include "framework/base/text.h"
 #include "framework/config/compose.h"
 #include "framework/runs/run_folder.h"
 
@@ -130,6 +131,21 @@ Arguments parse_arguments(const Words& words, Usage& usage) {
 bool is_override(const std::string& word) {
   const std::size_t sign = word.find_first_of("=/");
   return sign != std::string::npos && word[sign] == '=';
+}
+
+int run_subcommand(const std::string& group, const char* help, const Words& words,
+                   const Subcommands& commands) {
+  if (words.empty() || words[0] == "--help" || words[0] == "-h") {
+    std::cout << help;
+    return words.empty() ? kUsage : kDone;
+  }
+  std::vector<std::string> names;
+  for (const auto& [name, command] : commands) {
+    if (name == words[0]) return command(Words(words.begin() + 1, words.end()));
+    names.push_back(name);
+  }
+  throw ConfigError(
+      fmt::format("unknown command '{} {}'{}", group, words[0], suggestion(words[0], names)));
 }
 
 void add_runs_folder(Usage& usage) {
