@@ -56,7 +56,7 @@ std::string argument_of(const std::string& synopsis, std::size_t n) {
 
 /// Why there are too few words: one with a = counts as a change, also where a file was meant.
 std::string too_few(const Arguments& arguments, const Usage& usage) {
-  const std::string missing = argument_of(usage.synopsis, arguments.words.size()) + " is missing";
+  std::string missing = argument_of(usage.synopsis, arguments.words.size()) + " is missing";
   if (arguments.overrides.empty()) return missing;
   return fmt::format(
       "{0}: '{1}' is read as key=value, which changes a value; a file of that name is given as "

@@ -29,7 +29,7 @@ constexpr const char* kHelp = R"(usage: attnlab key COMMAND
 sharing::Keyring keyring() { return sharing::Keyring(sharing::Places::of_this_user().keys()); }
 
 std::string expiry_of(const Arguments& arguments, const std::string& otherwise) {
-  const std::string date = arguments.text("expires", otherwise);
+  std::string date = arguments.text("expires", otherwise);
   if (date == sharing::kNever) return date;
   sharing::check_date(date, "--expires");
   if (date >= sharing::date_in(0)) return date;
