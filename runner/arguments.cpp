@@ -11,7 +11,9 @@
 #include <sstream>
 
 #include "framework/base/error.h"
+#include "framework/base/text.h"
 #include "framework/config/compose.h"
+#include "framework/runs/run_folder.h"
 
 namespace attnlab {
 
@@ -54,7 +56,7 @@ std::string argument_of(const std::string& synopsis, std::size_t n) {
 
 /// Why there are too few words: one with a = counts as a change, also where a file was meant.
 std::string too_few(const Arguments& arguments, const Usage& usage) {
-  const std::string missing = argument_of(usage.synopsis, arguments.words.size()) + " is missing";
+  std::string missing = argument_of(usage.synopsis, arguments.words.size()) + " is missing";
   if (arguments.overrides.empty()) return missing;
   return fmt::format(
       "{0}: '{1}' is read as key=value, which changes a value; a file of that name is given as "
@@ -130,6 +132,29 @@ bool is_override(const std::string& word) {
   const std::size_t sign = word.find_first_of("=/");
   return sign != std::string::npos && word[sign] == '=';
 }
+
+int run_subcommand(const std::string& group, const char* help, const Words& words,
+                   const Subcommands& commands) {
+  if (words.empty() || words[0] == "--help" || words[0] == "-h") {
+    std::cout << help;
+    return words.empty() ? kUsage : kDone;
+  }
+  std::vector<std::string> names;
+  for (const auto& [name, command] : commands) {
+    if (name == words[0]) return command(Words(words.begin() + 1, words.end()));
+    names.push_back(name);
+  }
+  throw ConfigError(
+      fmt::format("unknown command '{} {}'{}", group, words[0], suggestion(words[0], names)));
+}
+
+void add_runs_folder(Usage& usage) {
+  const std::string help =
+      fmt::format("folder under which runs are filed; default: {}", kRunsFolder);
+  usage.options.add_options()("out", po::value<std::string>()->value_name("DIR"), help.c_str());
+}
+
+std::string runs_folder(const Arguments& arguments) { return arguments.text("out", kRunsFolder); }
 
 Node options_from(const Words& overrides, const std::string& source) {
   Node options = Node::map(Place{source, 0, 0});

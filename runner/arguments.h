@@ -2,7 +2,9 @@
 #pragma once
 
 #include <boost/program_options.hpp>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/config/node.h"
@@ -58,6 +60,19 @@ inline constexpr const char* kAskUsage = "--ask-usage";
 /// @throws ConfigError for unknown options, for empty paths (value_name DIR, FILE, FOLDER or PATH),
 ///         and for too few and too many words; UsageAsked.
 Arguments parse_arguments(const Words& words, Usage& usage);
+
+/// Commands of a group, by name: `attnlab config show`. Each takes the words after its name.
+using Subcommands = std::vector<std::pair<std::string, std::function<int(const Words&)>>>;
+
+/// Runs the command that the first word names; prints the help where that is asked for, or without
+/// a word. @returns an exit code. @throws ConfigError for another word.
+int run_subcommand(const std::string& group, const char* help, const Words& words,
+                   const Subcommands& commands);
+
+/// Declares --out of a command that files runs.
+void add_runs_folder(Usage& usage);
+/// The folder that --out names, else kRunsFolder.
+std::string runs_folder(const Arguments& arguments);
 
 /// "eps=0.1", "group.member=2", ... as one map of a part's options.
 /// @param source  what messages call the place they come from

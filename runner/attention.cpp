@@ -1,9 +1,4 @@
 // attnlab attention: one mechanism by itself. Its commands run plugin code, so the engine has them.
-#include <fmt/format.h>
-#include <iostream>
-
-#include "framework/base/error.h"
-#include "framework/base/text.h"
 #include "runner/commands.h"
 
 namespace attnlab {
@@ -19,15 +14,9 @@ constexpr const char* kHelp = R"(usage: attnlab attention COMMAND
 }  // namespace
 
 int attention_command(const Words& words) {
-  if (words.empty() || words[0] == "--help" || words[0] == "-h") {
-    std::cout << kHelp;
-    return words.empty() ? kUsage : kDone;
-  }
-  if (words[0] == "apply") {
-    return engine_command("attention apply", Words(words.begin() + 1, words.end()));
-  }
-  throw ConfigError(
-      fmt::format("unknown command 'attention {}'{}", words[0], suggestion(words[0], {"apply"})));
+  return run_subcommand(
+      "attention", kHelp, words,
+      {{"apply", [](const Words& rest) { return engine_command("attention apply", rest); }}});
 }
 
 }  // namespace attnlab

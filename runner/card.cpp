@@ -8,6 +8,7 @@
 #include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "framework/report/card.h"
+#include "framework/runs/run_folder.h"
 #include "runner/commands.h"
 #include "runner/compare_options.h"
 #include "runner/domain_page.h"
@@ -19,9 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 namespace po = boost::program_options;
-
-/// Looked for where --runs is not given.
-constexpr const char* kUsualRuns = "runs/cross_domain";
 
 void declare(Usage& usage) {
   usage.synopsis = "attnlab card ID [--runs DIR ...] [--as LABEL] [--no-test] [-o FILE]";
@@ -58,7 +56,8 @@ std::string conformance_of(const std::string& id) {
 Words folders_of(const Arguments& arguments) {
   if (arguments.has("runs")) return arguments.options["runs"].as<Words>();
   std::error_code error;
-  return fs::is_directory(kUsualRuns, error) ? Words{kUsualRuns} : Words{};
+  const std::string usual = fmt::format("{}/cross_domain", kRunsFolder);
+  return fs::is_directory(usual, error) ? Words{usual} : Words{};
 }
 
 const Candidate& attention_called(const Catalogue& catalogue, const std::string& name) {

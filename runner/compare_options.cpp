@@ -21,6 +21,14 @@ void add_compare_options(Usage& usage, bool metrics) {
   add("level", text("P"), "significance level; default: 0.05");
 }
 
+RunCollection runs_to_compare(const Words& folders) {
+  RunCollection collection = find_runs(folders);
+  if (!collection.runs.empty()) return collection;
+  throw ConfigError(folders.front() +
+                    ": no run belongs to the present suite; run the suite, or name the runs' own "
+                    "folders");
+}
+
 Node compare_section(const RunCollection& collection, const Arguments& arguments) {
   Node section = Node::map();
   for (const SuiteRecord& suite : collection.suites) {

@@ -10,6 +10,9 @@ namespace attnlab {
 /// @param metrics  whether one metric is chosen for all
 void add_compare_options(Usage& usage, bool metrics = true);
 
+/// find_runs() of what is to be compared. @throws ConfigError also where it finds none.
+RunCollection runs_to_compare(const Words& folders);
+
 /// The suites' `compare:` sections with the command line's options over them.
 /// @throws ConfigError where the suites compare in different ways.
 Node compare_section(const RunCollection& collection, const Arguments& arguments);

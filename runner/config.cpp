@@ -122,17 +122,11 @@ int schema(const Words& words) {
 }  // namespace
 
 int config_command(const Words& words) {
-  if (words.empty() || words[0] == "--help" || words[0] == "-h") {
-    std::cout << kHelp;
-    return words.empty() ? kUsage : kDone;
-  }
-  const Words rest(words.begin() + 1, words.end());
-  if (words[0] == "show") return show(rest);
-  if (words[0] == "explain") return explain_key(rest);
-  if (words[0] == "diff") return config_diff_command(rest);
-  if (words[0] == "schema") return schema(rest);
-  throw ConfigError(fmt::format("unknown command 'config {}'{}", words[0],
-                                suggestion(words[0], {"show", "explain", "diff", "schema"})));
+  return run_subcommand("config", kHelp, words,
+                        {{"show", show},
+                         {"explain", explain_key},
+                         {"diff", config_diff_command},
+                         {"schema", schema}});
 }
 
 }  // namespace attnlab

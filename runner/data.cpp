@@ -1,9 +1,4 @@
 // attnlab data: the data of an experiment. Its commands run plugin code, so the engine has them.
-#include <fmt/format.h>
-#include <iostream>
-
-#include "framework/base/error.h"
-#include "framework/base/text.h"
 #include "runner/commands.h"
 
 namespace attnlab {
@@ -19,13 +14,9 @@ constexpr const char* kHelp = R"(usage: attnlab data COMMAND
 }  // namespace
 
 int data_command(const Words& words) {
-  if (words.empty() || words[0] == "--help" || words[0] == "-h") {
-    std::cout << kHelp;
-    return words.empty() ? kUsage : kDone;
-  }
-  if (words[0] == "show") return engine_command("data show", Words(words.begin() + 1, words.end()));
-  throw ConfigError(
-      fmt::format("unknown command 'data {}'{}", words[0], suggestion(words[0], {"show"})));
+  return run_subcommand(
+      "data", kHelp, words,
+      {{"show", [](const Words& rest) { return engine_command("data show", rest); }}});
 }
 
 }  // namespace attnlab

@@ -20,7 +20,7 @@ namespace attnlab {
 struct LaunchedCell {
   RunFolder folder;
   std::string label;  ///< what progress calls it
-  /// Cells with equal keys can be trained together (framework/suites/ensembles.h); empty:
+  /// Cells with equal keys can be trained together (framework/experiment/ensembles.h); empty:
   /// alone.
   std::string ensemble;
 };

@@ -43,12 +43,7 @@ int page_command(const Words& words) {
   if (!std::filesystem::is_directory(folder, error)) {
     throw ConfigError("--output: " + folder + ": there is no such folder; make it first");
   }
-  const RunCollection collection = find_runs(arguments.words);
-  if (collection.runs.empty()) {
-    throw ConfigError(arguments.words.front() +
-                      ": no run belongs to the present suite; run the suite, or name the runs' own "
-                      "folders");
-  }
+  const RunCollection collection = runs_to_compare(arguments.words);
   const CompareOptions options = compare_options(compare_section(collection, arguments));
   const Catalogue catalogue = Catalogue::of_this_program();
   DomainPage page =

@@ -372,22 +372,17 @@ int test_command(const Words& words) {
 }  // namespace
 
 int plugin_command(const Words& words) {
-  if (words.empty() || words[0] == "--help" || words[0] == "-h") {
-    std::cout << kHelp;
-    return words.empty() ? kUsage : kDone;
+  if (!words.empty() && words[0] == "check") {  // one check, for `test`
+    return engine_command("plugin check", Words(words.begin() + 1, words.end()));
   }
-  const Words rest(words.begin() + 1, words.end());
-  if (words[0] == "test") return test_command(rest);
-  if (words[0] == "check") return engine_command("plugin check", rest);  // one check, for `test`
-  static const std::vector<std::string> shared = {"pack",   "install",  "upgrade", "remove",
-                                                  "verify", "rollback", "rebuild", "search"};
-  if (std::find(shared.begin(), shared.end(), words[0]) != shared.end()) {
-    return sharing_command("plugin " + words[0], rest);
+  Subcommands commands;
+  for (const std::string name :
+       {"pack", "install", "upgrade", "remove", "verify", "rollback", "rebuild", "search"}) {
+    commands.emplace_back(
+        name, [name](const Words& rest) { return sharing_command("plugin " + name, rest); });
   }
-  std::vector<std::string> all = shared;
-  all.emplace_back("test");
-  throw ConfigError(
-      fmt::format("unknown command 'plugin {}'{}", words[0], suggestion(words[0], all)));
+  commands.emplace_back("test", test_command);
+  return run_subcommand("plugin", kHelp, words, commands);
 }
 
 }  // namespace attnlab

@@ -57,9 +57,9 @@ void write_differences(const std::vector<const Experiment*>& experiments, const 
 }
 
 /// The costs of experiments that cost the same, each with its own problem.
-std::vector<CellCosts> measured_costs(const std::vector<const Experiment*>& experiments,
-                                      std::int64_t steps, ForkServer& server) {
-  CellCosts costs;
+std::vector<RunForecast> measured_costs(const std::vector<const Experiment*>& experiments,
+                                        std::int64_t steps, ForkServer& server) {
+  RunForecast costs;
   try {
     costs = probe_experiment(*experiments.front(), steps, server,
                              {experiments.begin() + 1, experiments.end()});
@@ -67,7 +67,7 @@ std::vector<CellCosts> measured_costs(const std::vector<const Experiment*>& expe
     costs.problem = error.what();
   }
   const std::vector<std::string> problems = std::move(costs.problems);
-  std::vector<CellCosts> all(experiments.size(), costs);
+  std::vector<RunForecast> all(experiments.size(), costs);
   for (std::size_t i = 0; i < std::min(all.size(), problems.size()); ++i) {
     all[i].problem = problems[i];
   }
@@ -76,8 +76,8 @@ std::vector<CellCosts> measured_costs(const std::vector<const Experiment*>& expe
 
 }  // namespace
 
-CellCosts probe_experiment(const Experiment& experiment, std::int64_t steps, ForkServer& server,
-                           const std::vector<const Experiment*>& also) {
+RunForecast probe_experiment(const Experiment& experiment, std::int64_t steps, ForkServer& server,
+                             const std::vector<const Experiment*>& also) {
   const ScratchFolder scratch;
   const std::string file = scratch.file("experiment.yaml"), log = scratch.file("log.txt");
   write_experiment(experiment, file);
@@ -94,7 +94,7 @@ CellCosts probe_experiment(const Experiment& experiment, std::int64_t steps, For
                                         {.server = &server});
   if (result.exit_code == kDataMissing) throw DataMissingError(complaint(result, log, file));
   if (!result.ok() || answer.empty()) throw ConfigError(complaint(result, log, file));
-  CellCosts costs = parse_probe(answer);
+  RunForecast costs = parse_probe(answer);
   for (std::string& problem : costs.problems) problem = without_file(std::move(problem), file);
   return costs;
 }
@@ -126,7 +126,7 @@ DataOf ask_data(const std::vector<Cell>& cells, ForkServer& server) {
   };
 }
 
-SuiteCosts measure_costs(const Suite& suite, std::int64_t steps, ForkServer& server) {
+SuiteForecast measure_costs(const Suite& suite, std::int64_t steps, ForkServer& server) {
   using Row = std::pair<std::string, std::string>;          // experiment and attention
   std::map<std::string, std::map<Row, const Cell*>> alike;  // a grid has many that cost the same
   for (const Cell& cell : suite.cells) {
@@ -139,12 +139,12 @@ SuiteCosts measure_costs(const Suite& suite, std::int64_t steps, ForkServer& ser
     }
     alike[cost_key(cell.experiment) + asked].emplace(row, &cell);
   }
-  SuiteCosts costs;
+  SuiteForecast costs;
   for (const auto& [key, rows] : alike) {
     if (interrupted()) break;
     std::vector<const Experiment*> experiments;
     for (const auto& [row, cell] : rows) experiments.push_back(&cell->experiment);
-    const std::vector<CellCosts> measured = measured_costs(experiments, steps, server);
+    const std::vector<RunForecast> measured = measured_costs(experiments, steps, server);
     std::size_t i = 0;
     for (const auto& [row, cell] : rows) costs[row] = measured[i++];
   }

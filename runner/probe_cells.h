@@ -1,7 +1,7 @@
 // Asks the engine, in a process of its own, what an experiment's data are and what it costs.
 #pragma once
 
-#include "framework/suites/cell_costs.h"
+#include "framework/suites/dry_run.h"
 #include "runner/fork_server.h"
 
 namespace attnlab {
@@ -9,12 +9,12 @@ namespace attnlab {
 /// @param steps   training steps to measure; 0: only build it
 /// @param server  starts the engine
 /// @param also    experiments that differ in train.optimizer and train.schedule alone, for
-///                CellCosts::problems
+///                RunForecast::problems
 /// Writes nothing but a file in the system's folder for temporary files, which goes again.
 /// @throws DataMissingError when the data are not on this machine; ConfigError when the experiment
 ///         cannot be built, in the engine's words.
-CellCosts probe_experiment(const Experiment& experiment, std::int64_t steps, ForkServer& server,
-                           const std::vector<const Experiment*>& also = {});
+RunForecast probe_experiment(const Experiment& experiment, std::int64_t steps, ForkServer& server,
+                             const std::vector<const Experiment*>& also = {});
 
 /// The fingerprints of the cells' data, asked for once for each different dataset section. Where an
 /// experiment cannot be built with its attention, the next attention is tried.
@@ -24,6 +24,6 @@ DataOf ask_data(const std::vector<Cell>& cells, ForkServer& server);
 
 /// Measures every experiment with every attention that has something to run, once for all that cost
 /// the same (cost_key). What cannot be built, or trained, has a `problem`.
-SuiteCosts measure_costs(const Suite& suite, std::int64_t steps, ForkServer& server);
+SuiteForecast measure_costs(const Suite& suite, std::int64_t steps, ForkServer& server);
 
 }  // namespace attnlab

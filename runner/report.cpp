@@ -173,12 +173,7 @@ std::string text_of(const Report& report, const std::string& format, bool with_b
 }
 
 Report made_report(const Arguments& arguments, const Words& words) {
-  RunCollection collection = find_runs(arguments.words);
-  if (collection.runs.empty()) {
-    throw ConfigError(arguments.words.front() +
-                      ": no run belongs to the present suite; run the suite, or name the runs' own "
-                      "folders");
-  }
+  RunCollection collection = runs_to_compare(arguments.words);
   const CompareOptions options = compare_options(compare_section(collection, arguments));
   const Catalogue catalogue = Catalogue::of_this_program();
   Comparison comparison =

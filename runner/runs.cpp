@@ -172,13 +172,7 @@ int store_command(const Words& words) {
 }  // namespace
 
 int runs_command(const Words& words) {
-  if (words.empty() || words[0] == "--help" || words[0] == "-h") {
-    std::cout << kHelp;
-    return words.empty() ? kUsage : kDone;
-  }
-  if (words[0] == "store") return store_command(Words(words.begin() + 1, words.end()));
-  throw ConfigError(
-      fmt::format("unknown command 'runs {}'{}", words[0], suggestion(words[0], {"store"})));
+  return run_subcommand("runs", kHelp, words, {{"store", store_command}});
 }
 
 }  // namespace attnlab

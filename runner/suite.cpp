@@ -56,7 +56,7 @@ int suite_command(const Words& words) {
     request.insert(request.end(), arguments.overrides.begin(), arguments.overrides.end());
     if (use_fallback) request.emplace_back("--fallback");
     const auto with = [&](const Matcher& matcher) {
-      return load_suite(file, arguments.overrides, catalogue, root_of(arguments), use_fallback,
+      return load_suite(file, arguments.overrides, catalogue, runs_folder(arguments), use_fallback,
                         matcher);
     };
     return matched_suite(with, request);

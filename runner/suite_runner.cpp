@@ -17,6 +17,7 @@
 #include "framework/base/parsed_json.h"
 #include "framework/base/text.h"
 #include "framework/comparison/comparison.h"
+#include "framework/experiment/ensembles.h"
 #include "framework/experiment/evaluations.h"
 #include "framework/experiment/identity.h"
 #include "framework/runs/lock_file.h"
@@ -25,9 +26,8 @@
 #include "framework/runs/run_result.h"
 #include "framework/runs/source_run.h"
 #include "framework/runs/stored_run.h"
-#include "framework/suites/cell_costs.h"
 #include "framework/suites/dependency_levels.h"
-#include "framework/suites/ensembles.h"
+#include "framework/suites/dry_run.h"
 #include "runner/domain_page.h"
 #include "runner/launcher.h"
 #include "runner/probe_cells.h"
@@ -500,11 +500,11 @@ std::string entries_text(const Suite& suite, const Catalogue& catalogue) {
 
 int show_plan(const Suite& suite, std::int64_t jobs, const Catalogue& catalogue,
               ForkServer& server) {
-  const SuiteCosts costs = measure_costs(suite, kMeasuredSteps, server);
+  const SuiteForecast forecast = measure_costs(suite, kMeasuredSteps, server);
   if (end_on_signals()) return kInterrupted;
-  std::cout << dry_run_text(suite, costs, jobs, seeds_text(suite))
+  std::cout << dry_run_text(suite, forecast, jobs, seeds_text(suite))
             << together_text(suite, catalogue) << entries_text(suite, catalogue) << std::flush;
-  const bool sound = std::all_of(costs.begin(), costs.end(),
+  const bool sound = std::all_of(forecast.begin(), forecast.end(),
                                  [](const auto& one) { return one.second.problem.empty(); });
   return sound ? kDone : kUsage;
 }
@@ -552,8 +552,8 @@ int launch_suite(Suite& suite, const Arguments& arguments, Launcher& launcher,
 }  // namespace
 
 void add_suite_options(Usage& usage) {
-  usage.options.add_options()("out", po::value<std::string>()->value_name("DIR"),
-                              "folder under which the runs are filed; default: runs")(
+  add_runs_folder(usage);
+  usage.options.add_options()(
       "rerun", po::value<Words>()->composing()->value_name("failed|stale"),
       "failed: run failed cells and evaluations again; stale: run cells anew whose plugin, data or "
       "framework changed; may be repeated")(
@@ -565,8 +565,6 @@ void add_suite_options(Usage& usage) {
       "auto (default), bar, plain, json or none");
   add_launch_options(usage);
 }
-
-std::string root_of(const Arguments& arguments) { return arguments.text("out", "runs"); }
 
 std::string command_text(const std::string& command, const Words& words) {
   std::string text = "attnlab " + command;

@@ -12,9 +12,6 @@ namespace attnlab {
 /// Adds the options that both commands have.
 void add_suite_options(Usage& usage);
 
-/// The folder under which they file: --out, else "runs".
-std::string root_of(const Arguments& arguments);
-
 /// "attnlab suite 'seeds=[0]'": what repeats the command in a shell.
 std::string command_text(const std::string& command, const Words& words);
 

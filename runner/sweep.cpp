@@ -51,7 +51,7 @@ int sweep_command(const Words& words) {
   request.name = arguments.text("name", "");
   request.baseline = arguments.text("baseline", "");
   const Catalogue catalogue = Catalogue::of_this_program();
-  const auto load = [&](bool) { return make_sweep(request, catalogue, root_of(arguments)); };
+  const auto load = [&](bool) { return make_sweep(request, catalogue, runs_folder(arguments)); };
   return run_suite(load, arguments, command_text("sweep", words), catalogue);
 }
 

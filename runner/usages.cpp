@@ -21,9 +21,8 @@ Usage run_usage() {
       "the name of one below configs/experiments; RUN_DIR is a run's folder, whose frozen\n"
       "configuration is used. Several are run one after the other, or with --ensemble together.\n"
       "Examples: train.epochs=3  attention=quest  seeds=[0,1]";
-  usage.options.add_options()("out", po::value<std::string>()->value_name("DIR"),
-                              "folder under which runs are filed; default: runs")(
-      "resume", "go on from the checkpoint of a run that was begun")(
+  add_runs_folder(usage);
+  usage.options.add_options()("resume", "go on from the checkpoint of a run that was begun")(
       "accept-changes",
       "go on although plugins, data or the framework changed since the run began; it is recorded")(
       "accept-revision",

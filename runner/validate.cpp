@@ -18,7 +18,7 @@ std::string check(const std::string& what, const Words& overrides, const Catalog
       !compositions("experiments").contains(what) && compositions("suites").contains(what);
   const std::string path = find_composition(what, of_a_suite ? "suites" : "experiments");
   if (compose(path).root.find("experiments") != nullptr) {
-    const Suite suite = load_suite(path, overrides, catalogue, "runs");
+    const Suite suite = load_suite(path, overrides, catalogue, kRunsFolder);
     const std::string absent = std::to_string(suite.absent.size());
     return fmt::format(
         "suite of {} runs{}", suite.cells.size(),

@@ -4,43 +4,44 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 failed=0
 
-# The rooms of framework/, each with those that it may know beside itself. Arrows run down only: a
-# room stands after all that it names. A new room is a line here.
+# The rooms of framework/, each with those that it may know beside itself and `base`. Arrows run down
+# only: a room stands after all that it names. A new room is a line here.
 rooms='
 base:
-config:           base
-manifest:         base config
-experiment:       base config manifest
-runs:             base config manifest experiment
-document:         base
-comparison:       base config manifest experiment runs document
-suites:           base config manifest experiment runs document comparison
-report:           base config manifest experiment runs document comparison
-sharing:          base config manifest experiment runs document comparison report
-tensor:           base
-contracts:        base config tensor
-nn/kernels:       base tensor
-nn/modules:       base tensor contracts nn/kernels
-nn/points:        base tensor nn/kernels
-nn/attention:     base config tensor contracts nn/kernels nn/modules
-nn/graph:         base tensor nn/kernels nn/modules
-data/formats:     base tensor
-data/image: base config tensor contracts data/formats
-data/series: base config tensor contracts data/formats
-data/text: base config tensor contracts data/formats
-data:             base config tensor contracts data/formats
-data/points:      base config tensor contracts data data/formats nn/points
-data/detection:   base config tensor contracts data/formats data/image
-data/pictures:    base config tensor contracts data/formats data/image data/detection
-data/graph:       base config tensor contracts data data/formats
-nn/backbones:     base tensor contracts nn/kernels nn/modules nn/attention
-nn/boxes:         base tensor contracts nn/kernels nn/modules nn/attention
-eval:             base config tensor contracts
-eval/detection:   base config tensor contracts nn/boxes eval
-studies:          base config manifest tensor
-host:             base config manifest experiment tensor contracts
-train:            base config manifest experiment runs comparison suites tensor contracts nn/kernels data data/formats eval host
-conformance:      base config manifest experiment tensor contracts nn/kernels nn/modules nn/attention data data/formats eval host
+config:
+manifest:         config
+experiment:       config manifest
+costs:            experiment
+runs:             config manifest experiment costs
+document:
+comparison:       config manifest costs runs document
+suites:           config manifest experiment costs runs document comparison
+report:           config manifest experiment costs runs document comparison
+sharing:          config manifest experiment runs document comparison
+tensor:
+contracts:        tensor
+nn/kernels:       tensor
+nn/modules:       tensor contracts nn/kernels
+nn/points:        tensor nn/kernels
+nn/attention:     config tensor contracts nn/kernels nn/modules
+nn/graph:         tensor nn/kernels nn/modules
+data/formats:     tensor
+data/image:       config tensor contracts data/formats
+data/series:      config tensor contracts
+data/text:        config tensor contracts data/formats
+data:             config tensor contracts data/formats
+data/points:      config tensor contracts data data/formats nn/points
+data/detection:   config tensor contracts data/formats data/image
+data/pictures:    config tensor data/formats data/image data/detection
+data/graph:       config tensor contracts data
+nn/backbones:     tensor contracts nn/kernels nn/modules nn/attention
+nn/boxes:         tensor nn/modules nn/attention
+eval:             config tensor contracts
+eval/detection:   config tensor contracts nn/boxes eval
+studies:          config manifest tensor
+host:             config manifest experiment tensor contracts
+train:            config experiment costs runs tensor contracts nn/kernels data data/formats host
+conformance:      manifest tensor contracts nn/attention data/formats host
 '
 
 # "file:line:include" of every include of ours below the folders.
@@ -70,7 +71,7 @@ done < <(includes framework | awk -F: -v rooms="$rooms" '
     count = split(rooms, lines, "\n")
     for (i = 1; i <= count; ++i) {
       if (split(lines[i], sides, ":") < 1 || sides[1] == "") continue
-      may[sides[1]] = " " sides[1] " " sides[2] " "
+      may[sides[1]] = " base " sides[1] " " sides[2] " "
     }
   }
   {

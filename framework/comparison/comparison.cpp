@@ -109,7 +109,7 @@ class Records {
 };
 
 /// Means of what was recorded by the runs that are done.
-std::map<std::string, double> mean_costs(const std::vector<const RunRecord*>& runs) {
+Costs mean_costs(const std::vector<const RunRecord*>& runs) {
   std::map<std::string, std::vector<double>> values;
   for (const RunRecord* run : runs) {
     if (!run->done()) continue;
@@ -117,7 +117,7 @@ std::map<std::string, double> mean_costs(const std::vector<const RunRecord*>& ru
       if (std::isfinite(value)) values[name].push_back(value);
     }
   }
-  std::map<std::string, double> means;
+  Costs means;
   for (const auto& [name, list] : values) means[name] = summary_of(list).mean;
   return means;
 }

@@ -75,7 +75,7 @@ struct ComparisonRow {
   std::vector<SeedValue> seeds;
   Summary summary;
   std::optional<Interval> interval;
-  std::map<std::string, double> costs;         ///< means over the runs that are done
+  Costs costs;                                 ///< means over the runs that are done
   std::map<std::string, Summary> evaluations;  ///< the headline of each entry: "fog/accuracy"
   Gap gap;                                     ///< why no seed has a value
   std::optional<Contrast> contrast;            ///< empty for the baseline itself

@@ -7,7 +7,6 @@
 
 #include "framework/base/text.h"
 #include "framework/comparison/domain_claims.h"
-#include "framework/comparison/domain_costs.h"
 #include "framework/comparison/domain_effects.h"
 #include "framework/comparison/domain_ranking.h"
 #include "framework/comparison/metric_choice.h"
@@ -197,6 +196,16 @@ std::vector<std::string> attentions_of(const RunCollection& collection, const Co
   return out;
 }
 
+/// Of its runs that are done.
+AttentionCosts costs_of(const RunCollection& collection, const std::string& attention) {
+  AttentionCosts costs;
+  for (const RunRecord& run : collection.runs) {
+    if (run.attention != attention || !run.done()) continue;
+    costs[run.experiment].push_back({&run.costs, cost_conditions(run.environment)});
+  }
+  return costs;
+}
+
 /// Metrics that some run has; the others' columns are absent.
 bool is_recorded(const RunCollection& collection, const std::string& metric) {
   return std::any_of(collection.runs.begin(), collection.runs.end(), [&](const RunRecord& run) {
@@ -269,6 +278,7 @@ DomainPage build_domain_page(const RunCollection& collection, const CompareOptio
   for (const auto& [metric, comparison] : all) take_differences(comparison, page);
   take_notes(headline, page);
   const Stored stored = stored_runs(collection);
+  const AttentionCosts baseline_costs = costs_of(collection, page.baseline);
   for (const std::string& attention : attentions_of(collection, headline)) {
     DomainRow row;
     row.attention = attention;
@@ -282,7 +292,7 @@ DomainPage build_domain_page(const RunCollection& collection, const CompareOptio
     correct(row, options);
     if (attention != page.baseline) {
       add_effects(page, row);
-      row.costs = cost_ratios(collection.runs, attention, page.baseline);
+      row.costs = cost_ratios(costs_of(collection, attention), baseline_costs);
     }
     page.rows.push_back(std::move(row));
   }

@@ -19,6 +19,7 @@
 
 #include "framework/comparison/comparison.h"
 #include "framework/comparison/random_effects.h"
+#include "framework/costs/ratios.h"
 #include "framework/runs/page_spec.h"
 
 namespace attnlab {
@@ -61,11 +62,6 @@ struct DomainCell {
   bool is_missing() const { return diverged == 0 && row.gap; }
   /// Whether its verdict is that of a test.
   bool is_tested() const { return whole() && row.contrast && row.contrast->test; }
-};
-
-/// What an attention costs beside the baseline: 1.05 is 5 % more. Empty where it cannot be said.
-struct CostRatios {
-  std::optional<double> time, memory, parameters, flops;
 };
 
 struct DomainRow {

@@ -11,6 +11,7 @@ namespace attnlab {
 namespace {
 
 constexpr std::string_view kSetOrigin = "set of attention ";
+constexpr std::string_view kMatchOrigin = "match of ";
 constexpr std::string_view kBefore = "    before, ";
 
 /// "place: key = value". A place may hold ": " and " = " too (an argument); a key holds neither.
@@ -30,7 +31,37 @@ RecordedOrigin parse_line(const std::string& line) {
   return origin;
 }
 
+/// Keys and arguments may have line ends, and the file is read line by line.
+std::string on_one_line(std::string text) {
+  for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 2) {
+    text.replace(at, 1, "\\n");
+  }
+  return text;
+}
+
+void write_origins(const Node& node, const std::string& path, std::string& out) {
+  if (node.is_map() && !node.entries().empty()) {
+    for (const auto& [key, value] : node.entries()) {
+      write_origins(value, path.empty() ? key : fmt::format("{}.{}", path, key), out);
+    }
+    return;
+  }
+  const std::string where = on_one_line(node.place().str());
+  out += fmt::format("{}: {} = {}\n", where.empty() ? "(built in)" : where, on_one_line(path),
+                     to_flow(node));
+  for (auto step = node.history().rbegin(); step != node.history().rend(); ++step) {
+    out += fmt::format("{}{}: {}\n", kBefore, on_one_line(step->place.str()),
+                       on_one_line(step->value));
+  }
+}
+
 }  // namespace
+
+std::string origins_text(const Node& node) {
+  std::string out;
+  write_origins(node, "", out);
+  return out;
+}
 
 std::vector<RecordedOrigin> read_origins(const std::string& text) {
   std::vector<RecordedOrigin> origins;
@@ -52,6 +83,12 @@ std::string set_origin(const std::string& attention, const std::string& where) {
   return fmt::format("{}'{}' ({})", kSetOrigin, attention, where);
 }
 
-bool is_set_origin(const std::string& place) { return place.rfind(kSetOrigin, 0) == 0; }
+std::string match_origin(const std::string& held, const std::string& baseline) {
+  return fmt::format("{}{} with {}", kMatchOrigin, held, baseline);
+}
+
+bool is_of_attention(std::string_view place) {
+  return place.starts_with(kSetOrigin) || place.starts_with(kMatchOrigin);
+}
 
 }  // namespace attnlab

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <set>
-#include <sstream>
 
 #include "framework/base/files.h"
 #include "framework/base/text.h"
@@ -156,30 +155,6 @@ std::string trained_text(const Experiment& experiment, bool with_attention) {
   return text;
 }
 
-/// Keys and arguments may have line ends, and the file is read line by line.
-std::string on_one_line(std::string text) {
-  for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 2) {
-    text.replace(at, 1, "\\n");
-  }
-  return text;
-}
-
-void write_origins(const Node& node, const std::string& path, std::string& out) {
-  if (node.is_map() && !node.entries().empty()) {
-    for (const auto& [key, value] : node.entries()) {
-      write_origins(value, path.empty() ? key : fmt::format("{}.{}", path, key), out);
-    }
-    return;
-  }
-  const std::string where = on_one_line(node.place().str());
-  out += fmt::format("{}: {} = {}\n", where.empty() ? "(built in)" : where, on_one_line(path),
-                     to_flow(node));
-  for (auto step = node.history().rbegin(); step != node.history().rend(); ++step) {
-    out += fmt::format("    before, {}: {}\n", on_one_line(step->place.str()),
-                       on_one_line(step->value));
-  }
-}
-
 }  // namespace
 
 std::string Experiment::hash() const { return hex(fingerprint(trained_text(*this, true))); }
@@ -306,12 +281,6 @@ Experiment frozen_experiment(const Node& frozen, const Catalogue& catalogue,
                       "which one it began with, and this one does not; run it again");
   }
   return resolve_experiment(frozen, catalogue, name);
-}
-
-std::string origins_text(const Node& node) {
-  std::string out;
-  write_origins(node, "", out);
-  return out;
 }
 
 }  // namespace attnlab

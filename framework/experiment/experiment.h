@@ -93,7 +93,4 @@ Experiment load_experiment(const std::string& path, const std::vector<std::strin
 Experiment frozen_experiment(const Node& frozen, const Catalogue& catalogue,
                              const std::string& name);
 
-/// "file:line:column: key = value" for every value of a tree, with its earlier values.
-std::string origins_text(const Node& node);
-
 }  // namespace attnlab

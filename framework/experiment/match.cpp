@@ -10,12 +10,11 @@
 #include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/config/compose.h"
+#include "framework/config/origins.h"
 #include "framework/manifest/schema.h"
 
 namespace attnlab {
 namespace {
-
-constexpr std::string_view kOrigin = "match of ";
 
 /// The multiples of a step that may be tried.
 struct Grid {
@@ -175,12 +174,6 @@ void check_match(const MatchOptions& options, const Place& place, const Experime
   grid_of(options, place, spec, value_of(options, place, experiment));
 }
 
-std::string match_origin(const MatchOptions& options, const std::string& baseline) {
-  return fmt::format("{}{} with {}", kOrigin, options.hold, baseline);
-}
-
-bool is_match_origin(const std::string& place) { return place.rfind(kOrigin, 0) == 0; }
-
 MatchedValue match_value(const MatchOptions& options, const Place& place,
                          const std::string& baseline, const std::string& attention,
                          const CellWith& cell, const QuantityOf& quantity,
@@ -221,7 +214,7 @@ MatchedValue match_value(const MatchOptions& options, const Place& place,
 
 Node matched_tree(const MatchOptions& options, const std::string& baseline,
                   const std::string& value) {
-  const Place place{match_origin(options, baseline), 0, 0};
+  const Place place{match_origin(options.hold, baseline), 0, 0};
   Node tree = Node::scalar(value, place);
   std::string key = options.by;
   while (!key.empty()) {

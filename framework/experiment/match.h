@@ -41,11 +41,6 @@ struct MatchOptions {
 void check_match(const MatchOptions& options, const Place& place, const Experiment& experiment,
                  const Catalogue& catalogue);
 
-/// What origins call a value that `match` set: "match of parameters with standard".
-std::string match_origin(const MatchOptions& options, const std::string& baseline);
-/// Whether an origin's place is such a one.
-bool is_match_origin(const std::string& place);
-
 /// Composes an experiment of a suite under one of its attentions, with `over` laid over it (null:
 /// as it is). @throws ConfigError.
 using CellWith = std::function<Experiment(const std::string& attention, const Node& over)>;

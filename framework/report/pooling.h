@@ -18,7 +18,7 @@ struct PooledCell {
   std::int64_t runs = 0, done = 0;
   std::int64_t not_finite = 0;  ///< of those that are done: with a number that counts nowhere
   std::map<std::string, Summary> metrics;
-  std::map<std::string, double> costs;  ///< means
+  Costs costs;  ///< means
 };
 
 /// How often a final metric fell where. The range is that of all attentions in all slices of one

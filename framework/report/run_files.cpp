@@ -65,7 +65,7 @@ class ProcessSettings {
  private:
   /// What a run costs, when it began, and what its metrics are, is shown elsewhere.
   static bool is_of_one_run(const std::string& name) {
-    return name == "started" || name == "parameters" || name == "flops" || name == "metrics" ||
+    return name == "started" || name == kParameters || name == kFlops || name == "metrics" ||
            name == "costs";
   }
 

@@ -7,6 +7,7 @@
 #include "framework/base/error.h"
 #include "framework/base/json.h"
 #include "framework/base/text.h"
+#include "framework/costs/costs.h"
 
 namespace attnlab {
 namespace {
@@ -42,14 +43,10 @@ std::optional<MetricInfo> agreed(const MetricInfo& one, const MetricInfo& other)
 }  // namespace
 
 std::vector<MetricInfo> host_metrics(const std::string& counted) {
-  return {{"train_loss", Better::lower, ""},        {counted + "_per_second", Better::higher, ""},
+  return {{"train_loss", Better::lower, ""},        {throughput_name(counted), Better::higher, ""},
           {"host_share", Better::neither, "share"}, {kPeakMemory, Better::lower, "bytes"},
-          {"parameters", Better::lower, ""},        {"flops", Better::lower, "flop"},
+          {kParameters, Better::lower, ""},         {kFlops, Better::lower, "flop"},
           {"best_epoch", Better::neither, ""}};
-}
-
-std::vector<std::string> host_costs(const std::string& counted) {
-  return {"parameters", "flops", counted + "_per_second", kPeakMemory};
 }
 
 void add_metrics(const std::vector<MetricInfo>& task, const std::string& counted,
@@ -59,7 +56,7 @@ void add_metrics(const std::vector<MetricInfo>& task, const std::string& counted
     if (exactly(all, info.name) == nullptr) all.push_back(info);
   }
   environment["metrics"] = metric_infos_json(all);
-  environment["costs"] = host_costs(counted);
+  environment["costs"] = cost_names(counted);
 }
 
 std::string_view name_of(Better better) { return kBetter[static_cast<std::size_t>(better)]; }

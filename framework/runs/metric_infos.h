@@ -21,10 +21,6 @@ namespace attnlab {
 /// The host's own metrics of a run.
 /// @param counted  what throughput counts, as plural: "examples", "tokens"
 std::vector<MetricInfo> host_metrics(const std::string& counted = "examples");
-/// Names of those that say what a run cost, by which results can be weighed.
-std::vector<std::string> host_costs(const std::string& counted = "examples");
-/// The largest memory of the process. Runs that are trained together share it.
-inline constexpr const char* kPeakMemory = "peak_memory";
 
 /// Writes the members "metrics" and "costs" of a run's environment.
 /// @param task  the task's own, its headline first

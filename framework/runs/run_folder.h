@@ -45,11 +45,14 @@ struct RunStatus {
 /// the greatest counts. Of two of one second the place decides, so that all machines choose alike.
 using RunStart = std::pair<std::int64_t, std::string>;
 
+/// The folder below which runs are filed unless the command says another.
+inline constexpr const char* kRunsFolder = "runs";
+
 class RunFolder {
  public:
   explicit RunFolder(std::string path) : path_(std::move(path)) {}
 
-  /// The folder of one seed of an experiment below `root` ("runs" or "runs/<suite>").
+  /// The folder of one seed of an experiment below `root` (kRunsFolder or "runs/<suite>").
   static RunFolder of(const std::string& root, const Experiment& experiment, std::int64_t seed,
                       const Identity& identity);
   /// The same where the data's fingerprint is not known.

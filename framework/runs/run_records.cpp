@@ -14,7 +14,6 @@
 #include "framework/base/text.h"
 #include "framework/config/frozen.h"
 #include "framework/config/origins.h"
-#include "framework/experiment/match.h"
 #include "framework/runs/run_reader.h"
 
 namespace attnlab {
@@ -127,7 +126,7 @@ std::map<std::string, std::string> read_matched(const std::string& path) {
   if (!fs::exists(path, error)) return matched;
   std::istringstream in(read_text(path, kLargestRecord));
   for (std::string line; std::getline(in, line);) {
-    if (!is_match_origin(line) && !is_set_origin(line)) continue;
+    if (!is_of_attention(line)) continue;
     try {
       for (const RecordedOrigin& origin : read_origins(line)) matched[origin.key] = origin.place;
     } catch (const DataError& damage) {

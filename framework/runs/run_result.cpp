@@ -99,19 +99,6 @@ void read_conditions(const json& in, RunResult& run) {
   run.together = most;  // what was measured is of a process that had as many
 }
 
-void read_costs(const json& in, RunResult& run) {
-  const std::vector<std::string> names =
-      in.contains("costs") ? in.at("costs").get<std::vector<std::string>>() : host_costs();
-  for (const std::string& name : names) {
-    const auto metric = run.status.metrics.find(name);
-    if (metric != run.status.metrics.end()) {
-      run.costs.insert(*metric);
-    } else if (in.contains(name) && in.at(name).is_number()) {
-      run.costs[name] = in.at(name);
-    }
-  }
-}
-
 /// Only the largest memory of the whole process is known.
 void forget_shared_memory(RunResult& run) {
   if (run.together < 2 || run.status.metrics.erase(kPeakMemory) == 0) return;
@@ -251,7 +238,7 @@ RunResult read_result(const std::string& folder) {
     if (environment.contains("metrics")) run.infos = read_metric_infos(environment.at("metrics"));
     read_conditions(environment, run);
     forget_shared_memory(run);
-    read_costs(environment, run);
+    run.costs = read_costs(environment, run.status.metrics);
   } catch (const json::exception& damage) {
     throw DataError(fmt::format("{}: damaged: {}", path, damage.what()));
   } catch (const DataError& damage) {

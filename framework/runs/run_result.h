@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/costs/costs.h"
 #include "framework/runs/absence.h"
 #include "framework/runs/evaluations.h"
 #include "framework/runs/metric_infos.h"
@@ -23,8 +24,8 @@ struct RunResult {
   std::vector<MetricInfo> infos;
   /// From environment.json: "data.fingerprint", "model.plugin" (hash of the file), "machine.cpu"...
   std::map<std::string, std::string> environment;
-  std::map<std::string, double> costs;  ///< parameters, examples_per_second: what was recorded
-  std::int64_t together = 1;            ///< runs that one process trained together, itself included
+  Costs costs;
+  std::int64_t together = 1;  ///< runs that one process trained together, itself included
   std::vector<EvaluationRecord> evaluations;
   std::vector<MetricInfo> evaluation_headlines;  ///< one an entry that has any: "fog/accuracy"
   /// Where a stored result came from (stored_run.h); empty for a run that was made here.

@@ -12,7 +12,6 @@
 #include "framework/base/error.h"
 #include "framework/config/origins.h"
 #include "framework/experiment/init_source.h"
-#include "framework/experiment/match.h"
 
 namespace attnlab {
 namespace {
@@ -31,8 +30,7 @@ std::string source_of(const Cell& cell, const std::set<std::string>& names) {
 
 /// The first value that belongs to a suite's attention: by its `set:` or by `match:`. Null: none.
 const Node* value_of_attention(const Node& node) {
-  const std::string place = node.place().str();
-  if (is_set_origin(place) || is_match_origin(place)) return &node;
+  if (is_of_attention(node.place().str())) return &node;
   for (const auto& [key, value] : node.entries()) {
     if (const Node* found = value_of_attention(value)) return found;
   }

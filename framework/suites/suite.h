@@ -58,7 +58,7 @@ struct Suite {
 
 /// Loads a suite and resolves every cell. A cell whose attention does not fit its experiment is
 /// absent as incompatible; so are those that `skip:` names, as skipped.
-/// @param root          where runs are filed ("runs")
+/// @param root          where runs are filed: kRunsFolder
 /// @param use_fallback  replace what the suite's `fallback:` says
 /// @param matcher       what `match:` lays over each cell; without one the cells are as composed
 /// @throws ConfigError with every problem of the suite and of all its cells, and where no cell is

@@ -22,7 +22,7 @@ struct SweepRequest {
   std::string baseline;             ///< an attention's label; empty: standard, else the first
 };
 
-/// @param root  where runs are filed ("runs")
+/// @param root  where runs are filed: kRunsFolder
 /// @throws ConfigError with every problem of the command line, the file and all points.
 Suite make_sweep(const SweepRequest& request, const Catalogue& catalogue, const std::string& root);
 

@@ -169,9 +169,10 @@ std::int64_t forward_flops(const BuiltRun& run) {
   return flops.total() / batch.size;
 }
 
-ProbeResult probe_run(BuiltRun& run, std::int64_t steps) {
+RunForecast probe_run(BuiltRun& run, std::int64_t steps) {
   const PeakMemory memory(run.device);
-  ProbeResult result;
+  RunForecast result;
+  result.data = run.dataset->info().fingerprint;
   result.parameters = run.parameter_count();
   result.steps = run.total_steps();
   if (steps > 0) {

@@ -1,9 +1,10 @@
-// What a run costs: operations, memory, time.
+// Measures what a run costs: FLOPs, memory, time. framework/costs/costs.h says what becomes of it.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 
+#include "framework/costs/forecast.h"
 #include "framework/train/run.h"
 
 namespace attnlab {
@@ -35,20 +36,10 @@ class PeakMemory {
   std::unique_ptr<Guard> guard_;
 };
 
-/// What a few steps say of a whole run.
-struct ProbeResult {
-  std::int64_t parameters = 0;
-  std::int64_t flops = 0;         ///< as `forward_flops`; 0: not counted
-  std::int64_t steps = 0;         ///< optimiser steps of the whole run
-  double step_seconds = 0;        ///< of one of them, loading included; or 0
-  double evaluation_seconds = 0;  ///< of the run itself, not of `evaluate:`; or 0
-  std::int64_t peak_memory = 0;   ///< bytes, as `PeakMemory`
-};
-
 /// Trains for a few steps after one of warm-up, and evaluates one batch. The model is of no use
 /// afterwards. Nothing is written.
 /// @param steps  0: nothing is run, so that a part that hangs or crashes when it runs is no matter;
 ///               FLOPs and times are 0
-ProbeResult probe_run(BuiltRun& run, std::int64_t steps);
+RunForecast probe_run(BuiltRun& run, std::int64_t steps);
 
 }  // namespace attnlab

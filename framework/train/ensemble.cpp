@@ -8,8 +8,8 @@
 #include "framework/base/error_text.h"
 #include "framework/base/text.h"
 #include "framework/data/loader.h"
+#include "framework/experiment/ensembles.h"
 #include "framework/host/working_folder.h"
-#include "framework/suites/ensembles.h"
 #include "framework/train/environment.h"
 #include "framework/train/step.h"
 

@@ -18,6 +18,7 @@
 #include "framework/base/parsed_json.h"
 #include "framework/base/revision.h"
 #include "framework/base/text.h"
+#include "framework/costs/costs.h"
 #include "framework/experiment/compositions.h"
 #include "framework/nn/kernels/dispatch.h"
 #include "framework/runs/metric_infos.h"
@@ -165,8 +166,8 @@ std::string environment_json(const BuiltRun& run) {
   json out = surroundings(run);
   out["libtorch"]["build"] = at::show_config();
   out["libtorch"]["blas_core"] = blas_core();
-  out["parameters"] = run.parameter_count();
-  out["flops"] = forward_flops(run);
+  out[kParameters] = run.parameter_count();
+  out[kFlops] = forward_flops(run);
   if (run.together > 1) out["together"] = run.together;
   if (!run.accepted.empty()) out["accepted"] = run.accepted;
   if (!run.initial_file.empty()) {

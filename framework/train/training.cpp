@@ -11,6 +11,7 @@
 #include "framework/base/files.h"
 #include "framework/base/json.h"
 #include "framework/base/work_to_save.h"
+#include "framework/costs/costs.h"
 #include "framework/host/working_folder.h"
 #include "framework/train/entries.h"
 #include "framework/train/environment.h"
@@ -385,10 +386,10 @@ Metrics Training::result() {
   Metrics metrics =
       concluded(run_, parts_.selection.active() ? best_result() : last_result(), stop_);
   metrics["train_loss"] = position_.last_epoch_loss;
-  metrics[run_.dataset->info().unit + "_per_second"] =
+  metrics[throughput_name(run_.dataset->info().unit)] =
       static_cast<double>(position_.units) / position_.train_seconds;
   metrics["host_share"] = 1.0 - position_.step_seconds / position_.train_seconds;
-  metrics["peak_memory"] = static_cast<double>(memory_.bytes());
+  metrics[kPeakMemory] = static_cast<double>(memory_.bytes());
   return metrics;
 }
 

@@ -4,8 +4,8 @@
 #include <iostream>
 
 #include "framework/base/foreign_text.h"
+#include "framework/experiment/ensembles.h"
 #include "framework/nn/modules/sizes_alone.h"
-#include "framework/suites/ensembles.h"
 #include "framework/train/costs.h"
 #include "framework/train/task_check.h"
 #include "runner/engine/run_jobs.h"

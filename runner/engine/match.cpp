@@ -43,7 +43,7 @@ int match_command(const Words& words) {
   Registry registry(Catalogue::of_this_program());
   const Catalogue& catalogue = registry.catalogue();
   const std::string file = find_composition(arguments.words[0], "suites");
-  const Suite suite = load_suite(file, arguments.overrides, catalogue, "runs");
+  const Suite suite = load_suite(file, arguments.overrides, catalogue, kRunsFolder);
   if (!suite.match) {
     throw ConfigError(Place{file, 0, 0}, "has no `match:` section, which says what to hold equal");
   }
@@ -61,7 +61,7 @@ int match_command(const Words& words) {
     }
     return Node();
   };
-  load_suite(file, arguments.overrides, catalogue, "runs", arguments.has("fallback"), search);
+  load_suite(file, arguments.overrides, catalogue, kRunsFolder, arguments.has("fallback"), search);
   std::cout << matches_json(values) << "\n";
   return kDone;
 }

@@ -103,16 +103,9 @@ int probe_command(const Words& words) {
       problems = training_problems(also, run);
       rehearse_run(run, RunFolder(arguments.words[0]));  // of a file there is no checkpoint
     }
-    const ProbeResult result = probe_run(run, steps);
-    nlohmann::json line = {{"data", run.dataset->info().fingerprint},
-                           {"parameters", result.parameters},
-                           {"flops", result.flops},
-                           {"steps", result.steps},
-                           {"step_seconds", result.step_seconds},
-                           {"evaluation_seconds", result.evaluation_seconds},
-                           {"peak_memory", result.peak_memory}};
-    if (arguments.has("also")) line["problems"] = problems;
-    std::cout << json_text(line, -1);
+    RunForecast forecast = probe_run(run, steps);
+    if (arguments.has("also")) forecast.problems = problems;
+    std::cout << probe_line(forecast);
   } catch (const DataMissingError& error) {
     std::cerr << fmt::format("attnlab probe: {}\n", message_text(error.what()));
     return kDataMissing;

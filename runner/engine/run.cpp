@@ -7,11 +7,11 @@
 
 #include "framework/base/error_text.h"
 #include "framework/base/foreign_text.h"
+#include "framework/experiment/ensembles.h"
 #include "framework/runs/metric_infos.h"
 #include "framework/runs/metric_text.h"
 #include "framework/runs/missing_evaluations.h"
 #include "framework/runs/run_result.h"
-#include "framework/suites/ensembles.h"
 #include "framework/train/entries.h"
 #include "runner/engine/engine.h"
 #include "runner/engine/open_run.h"

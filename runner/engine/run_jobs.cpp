@@ -14,12 +14,12 @@
 #include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "framework/experiment/compositions.h"
+#include "framework/experiment/ensembles.h"
 #include "framework/host/working_folder.h"
 #include "framework/runs/lock_file.h"
 #include "framework/runs/missing_evaluations.h"
 #include "framework/runs/source_run.h"
 #include "framework/suites/cell.h"
-#include "framework/suites/ensembles.h"
 #include "framework/train/environment.h"
 #include "framework/train/initialise.h"
 #include "framework/train/task_check.h"
@@ -73,7 +73,7 @@ std::vector<RunJob> jobs_of(const std::string& what, const Arguments& arguments,
   const std::string path = find_composition(what, "experiments");
   const Experiment experiment = load_experiment(path, arguments.overrides, catalogue);
   const Identity identity = identity_with_data(experiment, registry);
-  const std::string root = arguments.text("out", "runs");
+  const std::string root = runs_folder(arguments);
   std::vector<RunJob> jobs;
   for (const std::int64_t seed : experiment.seeds) {
     std::vector<Cell> cell = {make_cell(experiment, seed, root, identity.data)};

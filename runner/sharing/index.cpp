@@ -144,15 +144,9 @@ int remove(const Words& words) {
 }  // namespace
 
 int index_command(const Words& words) {
-  if (prints_help(words, kHelp)) return words.empty() ? kUsage : kDone;
-  const Words rest(words.begin() + 1, words.end());
-  if (words[0] == "make") return make(rest);
-  if (words[0] == "add") return add(rest);
-  if (words[0] == "update") return update(rest);
-  if (words[0] == "list") return list(rest);
-  if (words[0] == "remove") return remove(rest);
-  throw ConfigError(fmt::format("unknown command 'index {}'{}", words[0],
-                                suggestion(words[0], {"make", "add", "update", "list", "remove"})));
+  return run_subcommand(
+      "index", kHelp, words,
+      {{"make", make}, {"add", add}, {"update", update}, {"list", list}, {"remove", remove}});
 }
 
 int plugin_search_command(const Words& words) {

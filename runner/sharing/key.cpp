@@ -29,7 +29,7 @@ constexpr const char* kHelp = R"(usage: attnlab key COMMAND
 sharing::Keyring keyring() { return sharing::Keyring(sharing::Places::of_this_user().keys()); }
 
 std::string expiry_of(const Arguments& arguments, const std::string& otherwise) {
-  const std::string date = arguments.text("expires", otherwise);
+  std::string date = arguments.text("expires", otherwise);
   if (date == sharing::kNever) return date;
   sharing::check_date(date, "--expires");
   if (date >= sharing::date_in(0)) return date;
@@ -229,14 +229,9 @@ int revoke_key(const Words& words) {
 }  // namespace
 
 int key_command(const Words& words) {
-  if (prints_help(words, kHelp)) return words.empty() ? kUsage : kDone;
-  const Words rest(words.begin() + 1, words.end());
-  if (words[0] == "new") return make_key(rest);
-  if (words[0] == "add") return add_key(rest);
-  if (words[0] == "list") return list_keys(rest);
-  if (words[0] == "revoke") return revoke_key(rest);
-  throw ConfigError(fmt::format("unknown command 'key {}'{}", words[0],
-                                suggestion(words[0], {"new", "add", "list", "revoke"})));
+  return run_subcommand(
+      "key", kHelp, words,
+      {{"new", make_key}, {"add", add_key}, {"list", list_keys}, {"revoke", revoke_key}});
 }
 
 }  // namespace attnlab

@@ -75,12 +75,6 @@ std::string new_password() {
   return password;
 }
 
-bool prints_help(const Words& words, const char* help) {
-  const bool asked = words.empty() || words[0] == "--help" || words[0] == "-h";
-  if (asked) std::cout << help;
-  return asked;
-}
-
 }  // namespace attnlab
 
 /// What the program calls. @throws attnlab::Error

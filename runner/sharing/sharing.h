@@ -33,7 +33,4 @@ std::string password_for(const std::string& purpose);
 /// A new key's password; on a terminal asked for twice. @throws ConfigError where the two differ.
 std::string new_password();
 
-/// Whether the last of these words asks for help or is missing; prints it then.
-bool prints_help(const Words& words, const char* help);
-
 }  // namespace attnlab

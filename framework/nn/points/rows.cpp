@@ -118,32 +118,24 @@ void most_of_users(const T* y, const RowMap& map, std::int64_t channels, T* x,
   });
 }
 
-/// Sources of rows and of what they were taken from, as autograd's function carries them.
-struct TakeRows : public torch::autograd::Function<TakeRows> {
+using MapOfRows = Tensor(const Tensor&, const RowMap&);
+
+/// A map of rows and its transpose, which carries the gradient back.
+template <MapOfRows* forth, MapOfRows* back>
+struct AlongRows : public torch::autograd::Function<AlongRows<forth, back>> {
   static Tensor forward(AutogradContext* context, const Tensor& x, const RowMap& map) {
     context->save_for_backward({map.source, map.starts, map.users});
     context->saved_data["most"] = map.most;
-    return taken(x, map);
+    return forth(x, map);
   }
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const variable_list saved = context->get_saved_variables();
     const RowMap map{saved[0], saved[1], saved[2], context->saved_data["most"].toInt()};
-    return {sum_rows(gradients[0], map), Tensor()};
+    return {back(gradients[0], map), Tensor()};
   }
 };
-
-struct SumRows : public torch::autograd::Function<SumRows> {
-  static Tensor forward(AutogradContext* context, const Tensor& y, const RowMap& map) {
-    context->save_for_backward({map.source, map.starts, map.users});
-    context->saved_data["most"] = map.most;
-    return summed(y, map);
-  }
-  static variable_list backward(AutogradContext* context, variable_list gradients) {
-    const variable_list saved = context->get_saved_variables();
-    const RowMap map{saved[0], saved[1], saved[2], context->saved_data["most"].toInt()};
-    return {take_rows(gradients[0], map), Tensor()};
-  }
-};
+using TakeRows = AlongRows<taken, sum_rows>;
+using SumRows = AlongRows<summed, take_rows>;
 
 struct MaxRows : public torch::autograd::Function<MaxRows> {
   static Tensor forward(AutogradContext* context, const Tensor& y, const RowMap& map) {

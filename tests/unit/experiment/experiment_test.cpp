@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "framework/config/origins.h"
 #include "framework/experiment/compositions.h"
 #include "tests/support/made_parts.h"
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "framework/config/origins.h"
 #include "framework/runs/run_records.h"
 #include "framework/suites/suite.h"
 #include "tests/support/made_parts.h"

@@ -2,6 +2,7 @@
 #include "framework/runs/metric_infos.h"
 #include "framework/base/json.h"
 
+#include "framework/costs/costs.h"
 #include "framework/runs/metric_text.h"
 #include "tests/support/compositions.h"
 

@@ -1,8 +1,9 @@
 // `grid:` and `pool:` of a suite, and what an attention of a suite may bring with it.
 #include <set>
 
+#include "framework/config/origins.h"
 #include "framework/runs/run_records.h"
-#include "framework/suites/cell_costs.h"
+#include "framework/suites/dry_run.h"
 #include "framework/suites/suite.h"
 #include "framework/suites/suite_pool.h"
 #include "tests/support/made_parts.h"
@@ -210,10 +211,10 @@ TEST_F(SuiteGridTest, CostsOnlyOnceWhatCostsTheSame) {
   EXPECT_EQ(key(0), key(1)) << "another seed";
   EXPECT_EQ(key(0), key(4)) << "another learning rate";
   EXPECT_NE(key(0), key(2)) << "another width";
-  SuiteCosts costs;
+  SuiteForecast costs;
   for (const std::string& experiment : suite.experiments) {
     const bool wide = experiment.ends_with("dim=8");
-    costs[{experiment, "quest"}] = {"d", wide ? 2000 : 1000, 0, 10, 1.0, 2.0, 1e9, ""};
+    costs[{experiment, "quest"}] = {"d", wide ? 2000 : 1000, 0, 10, 1.0, 2.0, 1'000'000'000};
   }
   const std::string text = dry_run_text(suite, costs, 1, "");
   EXPECT_THAT(text, AllOf(HasSubstr("dry run of s: 8 runs: 8 to run"),

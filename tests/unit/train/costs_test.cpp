@@ -246,14 +246,14 @@ TEST(PeakMemory, SeesWhatWasHeldAndGivenBackSince) {
 
 TEST(Probe, MeasuresStepsAndEvaluationOnlyWhereItIsAsked) {
   BuiltRun run = build("standard");
-  const ProbeResult built = probe_run(run, 0);
+  const RunForecast built = probe_run(run, 0);
   EXPECT_EQ(built.parameters, run.parameter_count());
   EXPECT_EQ(built.flops, 0) << "nothing was run";
   EXPECT_EQ(built.steps, 8);  // 32 examples in batches of 8, twice
   EXPECT_EQ(built.step_seconds, 0);
   EXPECT_EQ(built.evaluation_seconds, 0);
   EXPECT_GT(built.peak_memory, 10 << 20);
-  const ProbeResult measured = probe_run(run, 2);
+  const RunForecast measured = probe_run(run, 2);
   EXPECT_EQ(measured.flops, forward_flops(run));
   EXPECT_GT(measured.step_seconds, 0);
   EXPECT_GT(measured.evaluation_seconds, 0);

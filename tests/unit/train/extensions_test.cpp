@@ -105,7 +105,7 @@ TEST_F(Extensions, ProbeRunsOfABudget) {
   TrainOptions options = tiny_options();
   options.batching.budget = 20;
   BuiltRun run = tiny_run(sets(), options);
-  const ProbeResult result = probe_run(run, run.steps_per_epoch + 3);  // more than an epoch has
+  const RunForecast result = probe_run(run, run.steps_per_epoch + 3);  // more than an epoch has
   EXPECT_EQ(result.steps, run.steps_per_epoch);
   EXPECT_GT(result.step_seconds, 0);
 }

@@ -1,4 +1,4 @@
-#include "framework/suites/ensembles.h"
+#include "framework/experiment/ensembles.h"
 
 #include <fmt/format.h>
 

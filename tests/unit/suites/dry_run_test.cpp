@@ -1,15 +1,15 @@
-#include "framework/suites/cell_costs.h"
+#include "framework/suites/dry_run.h"
 
 #include "tests/support/made_parts.h"
 
-namespace attnlab::cell_costs_test {
+namespace attnlab::dry_run_test {
 namespace {
 
 using namespace testing;
 
-class CellCostsTest : public ::testing::Test {
+class DryRunTest : public ::testing::Test {
  protected:
-  CellCostsTest() {
+  DryRunTest() {
     temp_.write("small.yaml",
                 "schema: 1\nmodel: vit\nattention: quest\ntask: sorting\ndataset: pictures\n");
   }
@@ -21,29 +21,18 @@ class CellCostsTest : public ::testing::Test {
                       {}, parts_.catalogue(), temp_ / "runs");
   }
   /// Standard: 12 s and 1 GB a run; quest: 22 s and 2 GB.
-  static SuiteCosts costs() {
-    return {{{"small", "standard"}, {"d", 1000, 0, 10, 1.0, 2.0, 1e9, ""}},
-            {{"small", "quest"}, {"d", 1000, 0, 10, 2.0, 2.0, 2e9, ""}}};
+  static SuiteForecast costs() {
+    return {{{"small", "standard"}, {"d", 1000, 0, 10, 1.0, 2.0, 1'000'000'000}},
+            {{"small", "quest"}, {"d", 1000, 0, 10, 2.0, 2.0, 2'000'000'000}}};
   }
 
   const MadeParts parts_;
   const TempFolder temp_;
 };
 
-TEST_F(CellCostsTest, ReadsWhatAProbePrints) {
-  const CellCosts costs = parse_probe(
-      R"({"data": "ab", "parameters": 7, "flops": 1e9, "steps": 100, "step_seconds": 0.5,
-          "evaluation_seconds": 3, "peak_memory": 123456789, "problems": ["", "too long"]})");
-  EXPECT_EQ(costs.data, "ab");
-  EXPECT_THAT(costs.problems, ElementsAre("", "too long"));
-  EXPECT_EQ(costs.run_seconds(), 53.0);
-  EXPECT_THAT(message_of<Error>([] { parse_probe("{\"data\": 3}"); }),
-              StartsWith("attnlab probe printed something else than costs: {\"data\": 3}"));
-}
-
-TEST_F(CellCostsTest, SumsWhatIsLeftToDo) {
+TEST_F(DryRunTest, SumsWhatIsLeftToDo) {
   Suite suite = load();
-  const SuiteEstimate all = estimate(suite, costs(), 2);
+  const TotalForecast all = total_of(suite, costs(), 2);
   EXPECT_EQ(all.runs, 4);
   EXPECT_DOUBLE_EQ(all.seconds, 2 * 12 + 2 * 22);
   EXPECT_DOUBLE_EQ(all.memory, 4e9) << "the two largest side by side";
@@ -52,10 +41,10 @@ TEST_F(CellCostsTest, SumsWhatIsLeftToDo) {
   suite.cells[0].action = CellAction::finished;
   suite.cells[3].folder.freeze(suite.cells[3].experiment, 1);
   suite.cells[3].folder.write_status({RunState::interrupted, 5, 10, 1, 1, {}, ""});
-  EXPECT_DOUBLE_EQ(estimate(suite, costs(), 1).seconds, 12 + 22 + 11) << "half of the last is done";
+  EXPECT_DOUBLE_EQ(total_of(suite, costs(), 1).seconds, 12 + 22 + 11) << "half of the last is done";
 }
 
-TEST_F(CellCostsTest, DryRunCountsCellsOfEachKind) {
+TEST_F(DryRunTest, DryRunCountsCellsOfEachKind) {
   Suite suite = load("skip: [{attention: quest, seeds: [1], reason: broken node}]\n");
   suite.cells[1].action = CellAction::stale;
   suite.cells[1].reason = "the file of attention 'standard' changed";
@@ -67,7 +56,7 @@ TEST_F(CellCostsTest, DryRunCountsCellsOfEachKind) {
                               "-j 2, up to 3.0 GB of memory at once\n"));
 }
 
-TEST_F(CellCostsTest, DryRunNamesEvaluationsThatItDoesNotCount) {
+TEST_F(DryRunTest, DryRunNamesEvaluationsThatItDoesNotCount) {
   EXPECT_THAT(dry_run_text(load(), costs(), 1, ""), Not(HasSubstr("not counted")));
   temp_.write("small.yaml",
               "schema: 1\nmodel: vit\nattention: quest\ntask: sorting\ndataset: pictures\n"
@@ -79,14 +68,14 @@ TEST_F(CellCostsTest, DryRunNamesEvaluationsThatItDoesNotCount) {
   EXPECT_THAT(dry_run_text(suite, costs(), 1, ""), Not(HasSubstr("not counted")));
 }
 
-TEST_F(CellCostsTest, NamesWhatCannotBeBuilt) {
-  SuiteCosts known = costs();
+TEST_F(DryRunTest, NamesWhatCannotBeBuilt) {
+  SuiteForecast known = costs();
   known[{"small", "quest"}].problem = "patch_size: 5 does not divide 28";
   EXPECT_THAT(dry_run_text(load(), known, 1, ""),
               HasSubstr("small, quest cannot be built: patch_size: 5 does not divide 28"));
 }
 
-TEST_F(CellCostsTest, SaysWhetherTheSeedsCanReachTheLevel) {
+TEST_F(DryRunTest, SaysWhetherTheSeedsCanReachTheLevel) {
   EXPECT_EQ(seeds_text(load()), "") << "nothing is compared";
   const std::string few = seeds_text(load("compare: {test: wilcoxon}\n"));
   EXPECT_THAT(few, StartsWith("2 paired seeds cannot go below p = 0.5"));
@@ -100,4 +89,4 @@ TEST_F(CellCostsTest, SaysWhetherTheSeedsCanReachTheLevel) {
 }
 
 }  // namespace
-}  // namespace attnlab::cell_costs_test
+}  // namespace attnlab::dry_run_test

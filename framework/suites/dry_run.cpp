@@ -1,34 +1,28 @@
-#include "framework/suites/cell_costs.h"
+#include "framework/suites/dry_run.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <functional>
 #include <set>
 
-#include "framework/base/parsed_json.h"
 #include "framework/base/text.h"
 #include "framework/document/text.h"
-#include "framework/experiment/canonical.h"
 #include "framework/experiment/evaluations.h"
-#include "framework/experiment/keys.h"
 
 namespace attnlab {
 namespace {
 
-using nlohmann::json;
-
-std::pair<std::string, std::string> key_of(const Cell& cell) {
-  return {cell.experiment.name, cell.experiment.attention.label};
+/// An estimate has fewer digits than what was measured (memory_text).
+std::string rough_memory(double bytes) {
+  if (bytes <= 0) return "-";
+  return bytes >= 1e9 ? fmt::format("{:.1f} GB", bytes / 1e9)
+                      : fmt::format("{:.0f} MB", bytes / 1e6);
 }
 
-std::string memory_text(double bytes) {
-  if (bytes <= 0) return "-";
-  const bool large = bytes >= 1e9;
-  char text[32];
-  std::snprintf(text, sizeof text, large ? "%.1f GB" : "%.0f MB", bytes / (large ? 1e9 : 1e6));
-  return text;
+/// Null where it was not measured.
+const RunForecast* forecast_of(const Cell& cell, const SuiteForecast& forecast) {
+  const auto found = forecast.find({cell.experiment.name, cell.experiment.attention.label});
+  return found == forecast.end() ? nullptr : &found->second;
 }
 
 std::string runs_text(std::int64_t count) {
@@ -77,18 +71,18 @@ std::string left_out_text(const Suite& suite) {
 /// Runs that one line of the table stands for.
 struct CostLine {
   std::string experiment, attention;
-  const CellCosts* costs = nullptr;  ///< null: not measured
+  const RunForecast* forecast = nullptr;  ///< null: not measured
   std::int64_t runs = 0;
 };
 
-bool cost_the_same(const CellCosts* a, const CellCosts* b) {
+bool cost_the_same(const RunForecast* a, const RunForecast* b) {
   if (a == nullptr || b == nullptr) return a == b;
   return a->parameters == b->parameters && a->steps == b->steps &&
          a->step_seconds == b->step_seconds && a->problem == b->problem;
 }
 
 /// A line for each experiment and attention; points of a grid that cost the same share one.
-std::vector<CostLine> cost_lines(const Suite& suite, const SuiteCosts& costs) {
+std::vector<CostLine> cost_lines(const Suite& suite, const SuiteForecast& forecast) {
   std::map<std::string, std::string> bases;
   for (const SuitePoint& point : suite.points) {
     bases[point.experiment] = point.base + ", points of the grid";
@@ -98,12 +92,12 @@ std::vector<CostLine> cost_lines(const Suite& suite, const SuiteCosts& costs) {
     if (cell.action != CellAction::run) continue;
     const std::string& experiment = cell.experiment.name;
     const std::string& attention = cell.experiment.attention.label;
-    const auto found = costs.find({experiment, attention});
-    const CellCosts* const own = found == costs.end() ? nullptr : &found->second;
+    const RunForecast* const own = forecast_of(cell, forecast);
     const auto base = bases.find(experiment);
     const std::string& name = base == bases.end() ? experiment : base->second;
     const auto line = std::find_if(lines.begin(), lines.end(), [&](const CostLine& one) {
-      return one.experiment == name && one.attention == attention && cost_the_same(one.costs, own);
+      return one.experiment == name && one.attention == attention &&
+             cost_the_same(one.forecast, own);
     });
     if (line != lines.end()) {
       ++line->runs;
@@ -114,18 +108,18 @@ std::vector<CostLine> cost_lines(const Suite& suite, const SuiteCosts& costs) {
   return lines;
 }
 
-std::string costs_table(const Suite& suite, const SuiteCosts& costs) {
+std::string costs_table(const Suite& suite, const SuiteForecast& forecast) {
   Table table{
       "", {"experiment", "attention", "runs", "parameters", "steps", "time of a run", "memory"}};
-  for (const CostLine& one : cost_lines(suite, costs)) {
+  for (const CostLine& one : cost_lines(suite, forecast)) {
     std::vector<TableCell>& line = table.rows.emplace_back();
     line = {one.experiment, one.attention, std::to_string(one.runs)};
     line.resize(table.columns.size());
-    if (one.costs == nullptr || !one.costs->problem.empty()) continue;
-    line[3] = std::to_string(one.costs->parameters);
-    line[4] = std::to_string(one.costs->steps);
-    line[5] = duration(one.costs->run_seconds());
-    line[6] = memory_text(one.costs->peak_memory);
+    if (one.forecast == nullptr || !one.forecast->problem.empty()) continue;
+    line[3] = std::to_string(one.forecast->parameters);
+    line[4] = std::to_string(one.forecast->steps);
+    line[5] = duration(one.forecast->seconds());
+    line[6] = rough_memory(static_cast<double>(one.forecast->peak_memory));
   }
   return table.rows.empty() ? "" : "\n" + table_text(table, TableStyle::text);
 }
@@ -146,9 +140,9 @@ std::string uncounted_text(const Suite& suite) {
   return fmt::format("not counted: the evaluations {}\n", join(names, ", "));
 }
 
-std::string problems_text(const SuiteCosts& costs) {
+std::string problems_text(const SuiteForecast& forecast) {
   std::string text;
-  for (const auto& [key, one] : costs) {
+  for (const auto& [key, one] : forecast) {
     if (!one.problem.empty()) {
       text += fmt::format("\n{}, {} cannot be built: {}\n", key.first, key.second, one.problem);
     }
@@ -168,58 +162,16 @@ std::pair<std::int64_t, std::int64_t> pairs_and_tests(const Suite& suite) {
 
 }  // namespace
 
-std::string cost_key(const Experiment& experiment) {
-  const auto costs_nothing = [](const KeyPath& path, const Node&) {
-    const std::string_view key = path.back();
-    if (key == "seed" || key.ends_with("_seed")) return true;  // it only chooses random numbers
-    return role_of(path) < Role::cost;
-  };
-  return experiment.train.optimizer.use + canonical_text(experiment.resolved, costs_nothing);
-}
-
-CellCosts parse_probe(const std::string& line) {
-  try {
-    const json in = parsed_json(line);
-    CellCosts costs;
-    costs.data = in.at("data").get<std::string>();
-    costs.parameters = in.at("parameters").get<std::int64_t>();
-    costs.flops = in.at("flops").get<double>();
-    costs.steps = in.at("steps").get<std::int64_t>();
-    costs.step_seconds = in.at("step_seconds").get<double>();
-    costs.evaluation_seconds = in.at("evaluation_seconds").get<double>();
-    costs.peak_memory = in.at("peak_memory").get<double>();
-    costs.problems = in.value("problems", std::vector<std::string>());
-    return costs;
-  } catch (const json::exception& error) {
-    throw Error(fmt::format("attnlab probe printed something else than costs: {} ({})",
-                            line.substr(0, 200), error.what()));
-  }
-}
-
-double SuiteEstimate::seconds_with(std::int64_t jobs) const {
-  return std::max(longest, seconds / static_cast<double>(std::max<std::int64_t>(1, jobs)));
-}
-
-SuiteEstimate estimate(const Suite& suite, const SuiteCosts& costs, std::int64_t jobs) {
-  SuiteEstimate total;
-  std::vector<double> memory;
+TotalForecast total_of(const Suite& suite, const SuiteForecast& forecast, std::int64_t jobs) {
+  std::vector<RunToDo> runs;
   for (const Cell& cell : suite.cells) {
-    const auto found = costs.find(key_of(cell));
-    if (cell.action != CellAction::run || found == costs.end()) continue;
-    const CellCosts& one = found->second;
-    const RunStatus status = cell.folder.status();
-    const double left = one.steps > 0 ? 1 - static_cast<double>(std::min(status.step, one.steps)) /
-                                                static_cast<double>(one.steps)
-                                      : 1;
-    ++total.runs;
-    total.seconds += left * one.run_seconds();
-    total.longest = std::max(total.longest, left * one.run_seconds());
-    memory.push_back(one.peak_memory);
+    const RunForecast* const own = forecast_of(cell, forecast);
+    if (cell.action != CellAction::run || own == nullptr) continue;
+    const auto steps = static_cast<double>(own->steps);
+    const auto done = static_cast<double>(cell.folder.status().step);
+    runs.push_back({own, steps > 0 ? 1 - std::min(done, steps) / steps : 1});
   }
-  std::sort(memory.begin(), memory.end(), std::greater<>());
-  memory.resize(std::min(memory.size(), static_cast<std::size_t>(std::max<std::int64_t>(1, jobs))));
-  for (const double bytes : memory) total.memory += bytes;
-  return total;
+  return total_of(runs, jobs);
 }
 
 std::string seeds_warning(const Suite& suite) {
@@ -239,13 +191,14 @@ std::string seeds_text(const Suite& suite) {
       tests == 1 ? "comparison" : "comparisons");
 }
 
-std::string dry_run_text(const Suite& suite, const SuiteCosts& costs, std::int64_t jobs,
+std::string dry_run_text(const Suite& suite, const SuiteForecast& forecast, std::int64_t jobs,
                          const std::string& reach) {
-  const SuiteEstimate total = estimate(suite, costs, jobs);
-  std::string text = fmt::format(
-      "dry run of {}: {}: {}\n{}{}{}", suite.name,
-      runs_text(static_cast<std::int64_t>(suite.cells.size() + suite.absent.size())),
-      counts_text(suite), left_out_text(suite), costs_table(suite, costs), problems_text(costs));
+  const TotalForecast total = total_of(suite, forecast, jobs);
+  std::string text =
+      fmt::format("dry run of {}: {}: {}\n{}{}{}", suite.name,
+                  runs_text(static_cast<std::int64_t>(suite.cells.size() + suite.absent.size())),
+                  counts_text(suite), left_out_text(suite), costs_table(suite, forecast),
+                  problems_text(forecast));
   if (!reach.empty()) text += fmt::format("\ncompare: {}\n", reach);
   if (total.runs > 0) {
     text += fmt::format("\n{} to do: about {} one after the other, ", runs_text(total.runs),
@@ -253,7 +206,7 @@ std::string dry_run_text(const Suite& suite, const SuiteCosts& costs, std::int64
     if (jobs > 1) {
       text += fmt::format("not under {} with -j {}, ", duration(total.seconds_with(jobs)), jobs);
     }
-    text += fmt::format("up to {} of memory{}\n", memory_text(total.memory),
+    text += fmt::format("up to {} of memory{}\n", rough_memory(total.memory),
                         jobs > 1 ? " at once" : "");
     text += uncounted_text(suite);
   }

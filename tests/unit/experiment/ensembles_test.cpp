@@ -1,5 +1,5 @@
 // Which runs can be trained together, by what their plugins' manifests say.
-#include "framework/suites/ensembles.h"
+#include "framework/experiment/ensembles.h"
 
 #include "tests/support/compositions.h"
 
