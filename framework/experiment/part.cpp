@@ -30,15 +30,11 @@ Node section_of(const Node& composed, const std::string& key, Problems& problems
     section.set("use", *given);
   }
   const Node* use = section.find("use");
-  if (!section.is_map() || use == nullptr || !use->is_scalar() || use->text() == "???") {
-    add_problem(
-        problems, given->place(),
-        fmt::format(
-            "{0}: expected {{use: NAME, options...}}, found {1} (attnlab list {0} shows names)",
-            key, to_flow(*given)));
-    return {};
-  }
-  return section;
+  if (use != nullptr && use->is_scalar() && !must_be_given(*use)) return section;
+  add_problem(
+      problems, given->place(),
+      fmt::format("{0}: expected {{use: NAME, options...}} (attnlab list {0} shows names)", key));
+  return {};
 }
 
 /// `attention: qknorm_ds`, where no plugin has that name but a file of configs/attention: what the
