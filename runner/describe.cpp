@@ -6,6 +6,7 @@
 #include "framework/base/text.h"
 #include "framework/experiment/installed.h"
 #include "framework/manifest/discovery.h"
+#include "framework/manifest/presets.h"
 #include "runner/commands.h"
 #include "runner/tested_plugin.h"
 
@@ -22,6 +23,17 @@ void print_options(const Schema& options, const std::string& indent) {
     }
     std::cout << ")\n" << indent << "    " << option.help << "\n";
     print_options(option.options, indent + "  ");
+  }
+}
+
+void print_presets(const Node& presets) {
+  if (presets.entries().empty()) return;
+  std::cout << "\npresets\n";
+  for (const auto& [name, options] : presets.entries()) {
+    std::cout << "  "
+              << one_line((name.empty() ? "''" : name) + ": " + to_flow(options),
+                          kLongestMessageLine)
+              << "\n";
   }
 }
 
@@ -49,6 +61,7 @@ void print(const Candidate& plugin) {
   if (manifest.ensemble) std::cout << "ensemble  yes: holds several runs that train together\n";
   std::cout << (manifest.options.empty() ? "\nno options\n" : "\noptions\n");
   print_options(manifest.options, "  ");
+  print_presets(read_presets(plugin.path));
 }
 
 }  // namespace
@@ -57,8 +70,8 @@ int describe_command(const Words& words) {
   Usage usage;
   usage.synopsis = "attnlab describe ID [--json]";
   usage.about =
-      "Shows a plugin's manifest: options with types, ranges and defaults, traits, what it\n"
-      "takes and gives. ID is a name (quest), lab/name, or kind/name.";
+      "Shows a plugin's manifest: options with types, ranges and defaults, presets, traits, what\n"
+      "it takes and gives. ID is a name (quest), lab/name, or kind/name.";
   usage.options.add_options()("json", "the manifest as JSON");
   usage.fewest_words = usage.most_words = 1;
   const Arguments arguments = parse_arguments(words, usage);
@@ -68,6 +81,9 @@ int describe_command(const Words& words) {
   if (arguments.has("json")) {
     nlohmann::json manifest = nlohmann::json::parse(plugin.manifest->json);
     manifest["path"] = plugin.path;
+    for (const auto& [name, options] : read_presets(plugin.path).entries()) {
+      manifest["presets"][name] = to_flow(options);
+    }
     std::cout << json_text(manifest);
   } else {
     print(plugin);

@@ -2,7 +2,7 @@
 #
 #   kind     attention, model, task or dataset
 #   name     the registered name; the file becomes <name>.so
-#   sources  the plugin's files
+#   sources  the plugin's files; presets are read from <name>.presets.yaml beside <name>.cpp
 #
 # The same function serves attnlab's own plugins and those of other labs (find_package(attnlab)).
 # It hides everything but the one entry symbol, sets the folder that the host searches below, and
@@ -26,6 +26,18 @@ function(attnlab_add_plugin kind name)
     target_sources(${_target} PRIVATE $<TARGET_OBJECTS:attnlab_sdk>)
   else()
     target_sources(${_target} PRIVATE ${ATTNLAB_CMAKE_DIR}/sdk_hash.cpp)
+  endif()
+  # Presets, NAME.presets.yaml beside NAME.cpp, in a section of their own (framework/manifest/presets.h).
+  set(_file "${ARGN}")
+  list(FILTER _file INCLUDE REGEX "(^|/)${name}\\.cpp$")
+  string(REGEX REPLACE "cpp$" "presets.yaml" _file "${_file}")
+  get_filename_component(_file "${_file}" ABSOLUTE)
+  if(_file MATCHES "\\.yaml$" AND EXISTS ${_file})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${_file})
+    file(READ ${_file} _presets)
+    file(CONFIGURE OUTPUT ${_target}_presets.cpp @ONLY CONTENT
+      "[[gnu::section(\".attnlab.presets\"), gnu::used]] constexpr char presets[] = R\"yaml(@_presets@)yaml\";\n")
+    target_sources(${_target} PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/${_target}_presets.cpp)
   endif()
   target_compile_features(${_target} PRIVATE cxx_std_20)
   set_target_properties(${_target} PROPERTIES

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
 
 #include "framework/base/files.h"
 #include "framework/base/text.h"
@@ -25,7 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool contains(const std::vector<std::string>& list, const std::string& item) {
+template <class T>
+bool contains(const std::vector<T>& list, const T& item) {
   return std::find(list.begin(), list.end(), item) != list.end();
 }
 
@@ -35,86 +35,137 @@ const Node* value_of(const Node& composed, const char* key) {
   return value == nullptr || value->is_null() ? nullptr : value;
 }
 
-void check_top(const Node& composed, const Catalogue& catalogue, Problems& problems) {
+/// Reads what stands at the top and is no section: schema, name and seeds.
+/// @param name  the experiment's where the composition gives none
+/// @returns the seeds; null where they are wrong
+Node read_values(const Node& composed, const std::string& name, Experiment& experiment,
+                 Problems& problems) {
+  Schema keys;
+  Node given = Node::map(composed.place());
+  for (const OptionSpec& key : experiment_keys()) {
+    if (key.holds_options()) continue;
+    keys.push_back(key);
+    if (const Node* value = composed.find(key.name)) given.set(key.name, *value);
+  }
+  const Node values = resolve_options(given, keys, "", "an experiment", problems);
+  const Node* own = values.find("name");
+  experiment.name = own == nullptr ? name : own->text();
+  if (const std::string wrong = name_problem(experiment.name); !wrong.empty()) {
+    add_problem(problems, own == nullptr ? composed.place() : own->place(), "name: " + wrong);
+  }
+  experiment.resolved.set("schema", Node::scalar("1", composed.place()));
+  experiment.resolved.set("name", Node::scalar(experiment.name, composed.place()));
+  const Node* seeds = values.find("seeds");
+  if (seeds == nullptr) return {};
+  if (seeds->items().empty()) {
+    add_problem(problems, seeds->place(), "seeds: expected some integers, as [0, 1, 2]");
+  }
+  for (const Node& item : seeds->items()) {
+    const std::int64_t seed = *item.as_int();
+    if (contains(experiment.seeds, seed)) {
+      add_problem(problems, item.place(), fmt::format("seeds: {} stands twice", item.text()));
+    }
+    experiment.seeds.push_back(seed);
+  }
+  return *seeds;
+}
+
+/// Reads the parts, and checks that they fit together.
+/// @param unfit  an attention that does not fit: a finding where nothing else is wrong
+void read_parts(const Node& composed, const Catalogue& catalogue, Experiment& experiment,
+                Problems& problems, Problems& unfit) {
+  const auto part = [&](Kind kind, Part& out) {
+    return resolve_part(composed, kind, catalogue, out, experiment.resolved, problems);
+  };
+  const Manifest* model = part(Kind::model, experiment.model);
+  const Manifest* attention = part(Kind::attention, experiment.attention);
+  const Manifest* task = part(Kind::task, experiment.task);
+  const Manifest* dataset = part(Kind::dataset, experiment.dataset);
+  if (model != nullptr && dataset != nullptr) {
+    const DeclaredPart of_model{experiment.model, *model}, of_data{experiment.dataset, *dataset};
+    check_fields(of_model, {of_data}, problems);
+    if (task != nullptr) check_fields({experiment.task, *task}, {of_model, of_data}, problems);
+  }
+  if (model != nullptr && attention != nullptr) {
+    check_traits(experiment.model, *model, experiment.attention, *attention, unfit);
+  }
+}
+
+/// @param given  a section as it is composed; null: it is not there
+/// @returns the section with every option filled in; null where it has problems
+template <OptionsStruct Options>
+Node read_section(const Node* given, const std::string& key, Options& options, Problems& problems) {
+  const std::size_t before = problems.size();
+  Node section =
+      resolve_options(given == nullptr ? Node() : *given, schema_of<Options>(), key, key, problems);
+  if (problems.size() > before) return {};
+  options = read_options<Options>(section);
+  return section;
+}
+
+/// Reads `init`, `train` and `trace`.
+void read_training(const Node& composed, Experiment& experiment, Problems& problems) {
+  Node& resolved = experiment.resolved;
+  if (const Node* init = value_of(composed, "init")) {
+    resolved.set("init", read_section(init, "init", experiment.init.emplace(), problems));
+  }
+  resolved.set("train",
+               read_section(value_of(composed, "train"), "train", experiment.train, problems));
+  if (const Node* given = value_of(composed, "trace")) {
+    Node trace = read_section(given, "trace", experiment.trace, problems);
+    // `trace.every: 0` is the same experiment as none.
+    if (experiment.trace.every > 0) resolved.set("trace", std::move(trace));
+  }
+}
+
+/// Unknown keys at the top. What one of them may mean, the parts know too.
+void check_top(const Node& composed, const Node& resolved, const Catalogue& catalogue,
+               Problems& problems) {
   for (const auto& [key, value] : composed.entries()) {
     const auto named = [&name = key](const OptionSpec& spec) { return spec.name == name; };
     if (std::any_of(experiment_keys().begin(), experiment_keys().end(), named)) continue;
     add_problem(problems, composed.key_place(key),
                 fmt::format("unknown key '{}' of an experiment{}", key,
-                            suggest_key(key, experiment_keys(composed, catalogue))));
-  }
-  const Node* schema = composed.find("schema");
-  if (schema == nullptr) {
-    add_problem(problems, composed.place(),
-                "'schema: 1' is missing (the version of the file's format)");
-  } else if (schema->as_int() != 1) {
-    add_problem(problems, schema->place(),
-                "schema: this attnlab reads schema 1, found " + to_flow(*schema));
+                            suggest_key(key, experiment_keys(resolved, catalogue))));
   }
 }
 
-/// @returns the resolved options, or null where nothing is to be recorded: without `trace`, and
-/// with `trace.every: 0`, which is the same experiment.
-Node resolve_trace(const Node& composed, TraceOptions& options, Problems& problems) {
-  const Node* given = value_of(composed, "trace");
-  if (given == nullptr) return {};
-  const std::size_t before = problems.size();
-  Node resolved = resolve_options(*given, schema_of<TraceOptions>(), "trace", "trace", problems);
-  if (problems.size() > before) return {};
-  options = read_options<TraceOptions>(resolved);
-  if (options.every == 0) return {};
-  if (options.record.empty()) {
+void check_trace(const Experiment& experiment, const Catalogue& catalogue, Problems& problems) {
+  const TraceOptions& trace = experiment.trace;
+  if (trace.every == 0) return;
+  const Place& place = experiment.resolved.at("trace").at("record").place();
+  if (trace.record.empty()) {
     add_problem(
-        problems, resolved.at("record").place(),
+        problems, place,
         fmt::format(
             "trace.record: names nothing to record; name some of {}, or set trace.every to 0",
             join(find_option(schema_of<TraceOptions>(), "record")->choices, ", ")));
   }
-  return resolved;
-}
-
-/// What kind of token a key is of, only some datasets know.
-void check_trace(const TraceOptions& trace, const Node& resolved, const Part& dataset,
-                 const Manifest& manifest, Problems& problems) {
-  if (!contains(trace.record, "key_norm_by_kind")) return;
-  const std::vector<FieldRule> given = rules_under(manifest.gives, dataset);
+  // Which kind of token a key is of, only some datasets know.
+  const Part& dataset = experiment.dataset;
+  const bool known = experiment.resolved.find("dataset") != nullptr;
+  if (!known || !contains<std::string>(trace.record, "key_norm_by_kind")) return;
+  const std::vector<FieldRule> given =
+      rules_under(catalogue.find(Kind::dataset, dataset.id).manifest->gives, dataset);
   if (rule_of(given, "kind") != nullptr) return;
   add_problem(
-      problems, resolved.at("record").place(),
+      problems, place,
       fmt::format("trace.record: 'key_norm_by_kind' takes the field 'kind', which dataset '{}' "
                   "does not give (it gives {}); leave it out",
                   dataset.name, text_of(given)));
 }
 
-void resolve_seeds(const Node& composed, Experiment& experiment, Problems& problems) {
-  const Node* seeds = value_of(composed, "seeds");
-  if (seeds == nullptr) {
-    experiment.seeds = {0};
-    return;
+/// Checks `evaluate`, which changes an experiment that is sound: of one that is not, the keys.
+void check_evaluations(Experiment& experiment, const Catalogue& catalogue, Problems& problems,
+                       Problems& unfit) {
+  const Node* given = experiment.resolved.find("evaluate");
+  const Node evaluate = given == nullptr ? Node() : *given;
+  if (problems.empty()) {
+    const Node entries = resolve_evaluations(evaluate, experiment, catalogue, problems, unfit);
+    if (given != nullptr) experiment.resolved.set("evaluate", entries);
+  } else if (given != nullptr) {
+    check_evaluation_keys(evaluate, experiment, catalogue, problems);
   }
-  if (!seeds->is_list() || seeds->items().empty()) {
-    add_problem(problems, seeds->place(),
-                "seeds: expected a list of integers like [0, 1, 2], found " + to_flow(*seeds));
-    return;
-  }
-  std::set<std::int64_t> seen;
-  for (const Node& item : seeds->items()) {
-    const auto seed = item.as_int();
-    if (!seed || *seed < 0) {
-      add_problem(problems, item.place(),
-                  "seeds: expected an integer >= 0, found " + to_flow(item));
-    } else if (!seen.insert(*seed).second) {
-      add_problem(problems, item.place(), fmt::format("seeds: {} stands twice", item.text()));
-    } else {
-      experiment.seeds.push_back(*seed);
-    }
-  }
-}
-
-Node seed_list(const std::vector<std::int64_t>& seeds) {
-  Node list = Node::list();
-  for (const std::int64_t seed : seeds) list.items().push_back(Node::scalar(std::to_string(seed)));
-  return list;
 }
 
 /// What composing found wrong, then what else is wrong with the tree: everything at once. Of a
@@ -184,75 +235,25 @@ std::string protocol_note(const Experiment& experiment) {
 
 Experiment resolve_experiment(const Node& composed, const Catalogue& catalogue,
                               const std::string& name, const std::vector<std::string>& beginning) {
-  Problems problems;
+  Problems problems, unfit;
   Experiment experiment;
-  check_top(composed, catalogue, problems);
-  experiment.resolved = Node::map(composed.place());
   Node& resolved = experiment.resolved;
-  resolved.set("schema", Node::scalar("1", composed.place()));
-  const Node* given_name = value_of(composed, "name");
-  experiment.name = given_name != nullptr ? given_name->text() : name;
-  const bool asked = given_name != nullptr && must_be_given(*given_name);
-  const std::string wrong_name =
-      asked ? "a value must be given here" : name_problem(experiment.name);
-  if (!wrong_name.empty()) {
-    add_problem(problems, given_name == nullptr ? composed.place() : given_name->place(),
-                "name: " + wrong_name);
+  resolved = Node::map(composed.place());
+  const Node seeds = read_values(composed, name, experiment, problems);
+  read_parts(composed, catalogue, experiment, problems, unfit);
+  check_top(composed, resolved, catalogue, problems);
+  read_training(composed, experiment, problems);
+  resolved.set("seeds", seeds);
+  if (const Node* evaluate = value_of(composed, "evaluate")) resolved.set("evaluate", *evaluate);
+  if (const Node* counts = value_of(composed, "published")) {
+    resolved.set("published", read_section(counts, "published", experiment.published, problems));
   }
-  resolved.set("name", Node::scalar(experiment.name, composed.place()));
-
-  const auto part = [&](Kind kind, Part& out) {
-    return resolve_part(composed, kind, catalogue, out, resolved, problems);
-  };
-  const Manifest* model = part(Kind::model, experiment.model);
-  const Manifest* attention = part(Kind::attention, experiment.attention);
-  const Manifest* task = part(Kind::task, experiment.task);
-  const Manifest* dataset = part(Kind::dataset, experiment.dataset);
-  if (model != nullptr && dataset != nullptr) {
-    const DeclaredPart of_model{experiment.model, *model}, of_data{experiment.dataset, *dataset};
-    check_fields(of_model, {of_data}, problems);
-    if (task != nullptr) check_fields({experiment.task, *task}, {of_model, of_data}, problems);
-  }
-  // Kept apart: an attention that does not fit is a finding where nothing else is wrong.
-  Problems unfit;
-  if (model != nullptr && attention != nullptr) {
-    check_traits(experiment.model, *model, experiment.attention, *attention, unfit);
-  }
-
-  const Node* train = composed.find("train");
-  const std::size_t before_train = problems.size();
-  const Node train_resolved = resolve_options(
-      train == nullptr ? Node() : *train, schema_of<TrainOptions>(), "train", "train", problems);
-  if (problems.size() == before_train) {
-    experiment.train = read_options<TrainOptions>(train_resolved);
-    check_train(experiment.train, train_resolved, problems);
-  }
-  const Node init = resolve_init(value_of(composed, "init"), resolved.find("attention"), catalogue,
-                                 beginning, experiment.init, problems, unfit);
-  const Node trace = resolve_trace(composed, experiment.trace, problems);
-  if (!trace.is_null() && dataset != nullptr) {
-    check_trace(experiment.trace, trace, experiment.dataset, *dataset, problems);
-  }
-  resolve_seeds(composed, experiment, problems);
-  const Node* counts = value_of(composed, "published");
-  const Node published =
-      resolve_options(counts == nullptr ? Node() : *counts, schema_of<PublishedCounts>(),
-                      "published", "published", problems);
-  const Node* evaluate = value_of(composed, "evaluate");
-  if (problems.empty()) {
-    experiment.published = read_options<PublishedCounts>(published);
-    if (!init.is_null()) resolved.set("init", init);
-    resolved.set("train", train_resolved);
-    if (!trace.is_null()) resolved.set("trace", trace);
-    const Node* seeds = value_of(composed, "seeds");
-    resolved.set("seeds", seeds != nullptr ? *seeds : seed_list(experiment.seeds));
-    const Node entries = resolve_evaluations(evaluate == nullptr ? Node() : *evaluate, experiment,
-                                             catalogue, problems, unfit);
-    if (!entries.is_null()) resolved.set("evaluate", entries);
-    if (counts != nullptr) resolved.set("published", published);
-  } else if (evaluate != nullptr) {
-    check_evaluation_keys(*evaluate, experiment, catalogue, problems);
-  }
+  // Every value is read; the rest is between them.
+  const Node& train = resolved.at("train");
+  if (!train.is_null()) check_train(experiment.train, train, problems);
+  check_trace(experiment, catalogue, problems);
+  resolve_init(experiment, catalogue, beginning, problems, unfit);
+  check_evaluations(experiment, catalogue, problems, unfit);
   if (problems.empty() && !unfit.empty()) throw IncompatibleError(unfit);
   problems.insert(problems.end(), unfit.begin(), unfit.end());
   if (!problems.empty()) throw ConfigError(problems);

@@ -36,33 +36,29 @@ Node text_node(const std::string& text, const Place& place) {
 
 }  // namespace
 
-Node resolve_init(const Node* given, const Node* attention, const Catalogue& catalogue,
-                  const std::vector<std::string>& beginning, std::optional<InitOptions>& options,
-                  Problems& problems, Problems& unfit) {
-  if (given == nullptr) return {};
-  const std::size_t before = problems.size();
-  Node resolved = resolve_options(*given, schema_of<InitOptions>(), "init", "init", problems);
-  if (problems.size() > before) return {};
-  options = read_options<InitOptions>(resolved);
-  if (options->from.empty() == options->experiment.empty()) {
-    add_problem(problems, given->place(), "init: give either `from`, a file, or `experiment`");
-  } else if (!options->experiment.empty() && options->configuration.empty() &&
-             attention != nullptr) {
-    const Place place = resolved.at("experiment").place();
-    const auto what = [](const ConfigError& error) {
-      return fmt::format("init.experiment: {}", error.what());
-    };
-    try {
-      options->configuration =
-          configuration_of(options->experiment, *attention, catalogue, beginning);
-      resolved.set("configuration", text_node(options->configuration, place));
-    } catch (const IncompatibleError& error) {
-      add_problem(unfit, place, what(error));
-    } catch (const ConfigError& error) {
-      add_problem(problems, place, what(error));
-    }
+void resolve_init(Experiment& experiment, const Catalogue& catalogue,
+                  const std::vector<std::string>& beginning, Problems& problems, Problems& unfit) {
+  const Node* init = experiment.resolved.find("init");
+  if (init == nullptr || init->is_null()) return;
+  const InitOptions& options = *experiment.init;
+  if (options.from.empty() == options.experiment.empty()) {
+    add_problem(problems, init->place(), "init: give either `from`, a file, or `experiment`");
+    return;
   }
-  return resolved;
+  const Node* attention = experiment.resolved.find("attention");
+  if (options.experiment.empty() || !options.configuration.empty() || attention == nullptr) return;
+  const Place place = init->at("experiment").place();
+  const auto what = [](const ConfigError& error) {
+    return fmt::format("init.experiment: {}", error.what());
+  };
+  try {
+    set_source(experiment, configuration_of(options.experiment, *attention, catalogue, beginning),
+               place);
+  } catch (const IncompatibleError& error) {
+    add_problem(unfit, place, what(error));
+  } catch (const ConfigError& error) {
+    add_problem(problems, place, what(error));
+  }
 }
 
 void set_source(Experiment& experiment, const std::string& configuration, const Place& place) {

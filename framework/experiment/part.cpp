@@ -7,8 +7,11 @@
 #include "framework/config/compose.h"
 #include "framework/experiment/compositions.h"
 #include "framework/experiment/fields.h"
+#include "framework/experiment/identity.h"
 #include "framework/experiment/installed.h"
 #include "framework/experiment/names.h"
+#include "framework/manifest/option_lookup.h"
+#include "framework/manifest/presets.h"
 
 namespace attnlab {
 namespace {
@@ -30,15 +33,11 @@ Node section_of(const Node& composed, const std::string& key, Problems& problems
     section.set("use", *given);
   }
   const Node* use = section.find("use");
-  if (!section.is_map() || use == nullptr || !use->is_scalar() || use->text() == "???") {
-    add_problem(
-        problems, given->place(),
-        fmt::format(
-            "{0}: expected {{use: NAME, options...}}, found {1} (attnlab list {0} shows names)",
-            key, to_flow(*given)));
-    return {};
-  }
-  return section;
+  if (use != nullptr && use->is_scalar() && !must_be_given(*use)) return section;
+  add_problem(
+      problems, given->place(),
+      fmt::format("{0}: expected {{use: NAME, options...}} (attnlab list {0} shows names)", key));
+  return {};
 }
 
 /// `attention: qknorm_ds`, where no plugin has that name but a file of configs/attention: what the
@@ -72,6 +71,21 @@ void name_after(const Candidate& plugin, Part& part) {
   part.path = plugin.path;
   part.id = plugin.manifest->id;
   part.name = part.label = plugin.manifest->name;
+}
+
+/// What the plugin gets: its options, and what their preset says in the place of defaults.
+void fill_in_preset(const Schema& schema, Part& part) {
+  const Node* chosen = part.options.find("preset");
+  if (chosen == nullptr || chosen->text().empty()) return;
+  const Node presets = read_presets(part.path);
+  const Node* preset = presets.find(chosen->text());
+  if (preset == nullptr) return;
+  for (const auto& [key, value] : preset->entries()) {
+    const Node* given = part.options.find(key);
+    const Node& otherwise = find_option(schema, key)->default_value;
+    if (given == nullptr || canonical_text(*given) != canonical_text(otherwise)) continue;
+    part.options.set(key, value);
+  }
 }
 
 }  // namespace
@@ -120,6 +134,7 @@ const Manifest* resolve_part(const Node& composed, Kind kind, const Catalogue& c
   }
   for (const auto& [name, value] : part.options.entries()) whole.set(name, value);
   resolved.set(key, std::move(whole));
+  fill_in_preset(plugin->manifest->options, part);
   return &*plugin->manifest;
 }
 
@@ -148,6 +163,7 @@ Part part_of(Kind kind, const std::string& name, const Node& options, const Cata
   part.options = resolve_options(options, plugin.manifest->options, key,
                                  fmt::format("{} '{}'", key, part.name), problems);
   if (!problems.empty()) throw ConfigError(problems);
+  fill_in_preset(plugin.manifest->options, part);
   return part;
 }
 

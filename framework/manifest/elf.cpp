@@ -137,12 +137,15 @@ std::string read_elf_section(const std::string& path, const std::string& section
   return ElfFile(path).section(section);
 }
 
-std::pair<std::string, std::optional<std::string>> read_elf_sections(const std::string& path,
-                                                                     const std::string& needed,
-                                                                     const std::string& other) {
+std::vector<std::optional<std::string>> read_elf_sections(
+    const std::string& path, const std::vector<std::string>& sections) {
   ElfFile file(path);
-  std::string first = file.section(needed);
-  return {std::move(first), file.find_section(other)};
+  std::vector<std::optional<std::string>> texts;
+  texts.reserve(sections.size());
+  for (const std::string& section : sections) {
+    texts.push_back(texts.empty() ? file.section(section) : file.find_section(section));
+  }
+  return texts;
 }
 
 std::optional<std::string> find_elf_section(const std::string& path, const std::string& section) {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
+#include <vector>
 
 #include "framework/base/error.h"
 
@@ -15,13 +15,12 @@ namespace attnlab {
 ///         shared library, is cut short, or has no such section.
 std::string read_elf_section(const std::string& path, const std::string& section);
 
-/// A section that must be there, and one that may be, in one pass: hundreds of files are read when
-/// plugins are listed.
-std::pair<std::string, std::optional<std::string>> read_elf_sections(const std::string& path,
-                                                                     const std::string& needed,
-                                                                     const std::string& other);
+/// Several sections in one pass: hundreds of files are read when plugins are listed. Empty where
+/// there is no such section; the first must be there.
+std::vector<std::optional<std::string>> read_elf_sections(const std::string& path,
+                                                          const std::vector<std::string>& sections);
 
-/// The same, empty where there is no such section.
+/// One section, empty where there is no such.
 std::optional<std::string> find_elf_section(const std::string& path, const std::string& section);
 
 }  // namespace attnlab

@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 
 #include <optional>
-#include <tuple>
+#include <vector>
 
 #include "framework/base/foreign_text.h"
 #include "framework/base/parsed_json.h"
 #include "framework/base/text.h"
 #include "framework/manifest/elf.h"
+#include "framework/manifest/presets.h"
 #include "framework/manifest/schema_json.h"
 
 namespace attnlab {
@@ -95,16 +96,16 @@ Manifest parse_manifest(const std::string& text) {
 
 Manifest read_manifest(const std::string& path) {
   constexpr const char* kRemedy = "; rebuild it with attnlab_add_plugin(), or remove the file";
-  std::string text;
-  std::optional<std::string> sdk;
+  std::vector<std::optional<std::string>> texts;
   try {
-    std::tie(text, sdk) = read_elf_sections(path, kManifestSection, kSdkSection);
+    texts = read_elf_sections(path, {kManifestSection, kSdkSection, kPresetsSection});
   } catch (const PluginError& error) {
     throw PluginError(error.what() + std::string(kRemedy));
   }
   try {
-    Manifest manifest = parse_manifest(text);
-    if (sdk) manifest.stamp["sdk"] = *sdk;
+    Manifest manifest = parse_manifest(*texts[0]);
+    if (texts[1]) manifest.stamp["sdk"] = *texts[1];
+    if (texts[2]) add_presets(*texts[2], manifest.options);
     return manifest;
   } catch (const std::exception& error) {
     throw PluginError(

@@ -40,8 +40,7 @@ struct CrossVitOptions {
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("preset", preset, one_of("", "Ti", "S", "9", "9d", "18", "18d"),
-      "sizes of a published model; options below that are given win over it");
+    v("preset", preset, "sizes of a published model; options below that are given win over it");
     v("sizes", sizes, at_least(1), "height and width that each branch sees, in pixels");
     v("patch_sizes", patch_sizes, at_least(1), "side of a branch's patches; of sizes divisors");
     v("dims", dims, range(1, 1 << 24), "channels of each branch's tokens; empty: the preset's");
@@ -60,29 +59,8 @@ namespace {
 
 constexpr std::size_t kBranches = 2;
 
-struct CrossVitPreset {
-  std::string_view name;
-  std::int64_t dims[kBranches], depths[kBranches], heads;
-  double mlp_ratio;
-  std::string_view stem;
-};
-
-constexpr CrossVitPreset kPresets[] = {
-    {"Ti", {96, 192}, {1, 4}, 3, 4, "linear"},  {"S", {192, 384}, {1, 4}, 6, 4, "linear"},
-    {"9", {128, 256}, {1, 3}, 4, 3, "linear"},  {"9d", {128, 256}, {1, 3}, 4, 3, "convolutions"},
-    {"18", {224, 448}, {1, 6}, 7, 3, "linear"}, {"18d", {224, 448}, {1, 6}, 7, 3, "convolutions"},
-};
-
-/// The options with what is left to the preset filled in.
+/// The options, checked. Sizes that are still empty are in no preset.
 CrossVitOptions resolve(CrossVitOptions o) {
-  for (const CrossVitPreset& preset : kPresets) {
-    if (preset.name != o.preset) continue;
-    if (o.dims.empty()) o.dims.assign(preset.dims, preset.dims + kBranches);
-    if (o.depths.empty()) o.depths.assign(preset.depths, preset.depths + kBranches);
-    if (o.heads.empty()) o.heads.assign(kBranches, preset.heads);
-    if (o.mlp_ratio == 0) o.mlp_ratio = preset.mlp_ratio;
-    if (o.stem.empty()) o.stem = preset.stem;
-  }
   if (o.mlp_ratio == 0) o.mlp_ratio = 4;
   if (o.stem.empty()) o.stem = "linear";
   const auto need_two = [](const char* name, const std::vector<std::int64_t>& values) {

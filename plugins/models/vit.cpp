@@ -43,8 +43,7 @@ struct VitOptions {
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("preset", preset, one_of("", "Ti", "S", "B", "L", "H"),
-      "sizes of a published model; options below that are not 0 win over it");
+    v("preset", preset, "sizes of a published model; options below that are not 0 win over it");
     v("dim", dim, range(0, 1 << 24), "channels of a token; 0: the preset's");
     v("depth", depth, range(0, 10000), "number of layers; 0: the preset's");
     v("heads", heads, at_least(0), "attention heads, a divisor of dim; 0: the preset's");
@@ -71,25 +70,8 @@ struct VitOptions {
   }
 };
 
-struct VitPreset {
-  std::string_view name;
-  std::int64_t dim, depth, heads, patch_size;
-};
-
-constexpr VitPreset kVitPresets[] = {
-    {"Ti", 192, 12, 3, 16},  {"S", 384, 12, 6, 16},   {"B", 768, 12, 12, 16},
-    {"L", 1024, 24, 16, 16}, {"H", 1280, 32, 16, 14},
-};
-
-/// The options with every 0 that stands for "the preset's" replaced.
+/// The options, checked. A size that is still 0 is in no preset.
 VitOptions resolve(VitOptions options) {
-  for (const VitPreset& preset : kVitPresets) {
-    if (preset.name != options.preset) continue;
-    if (options.dim == 0) options.dim = preset.dim;
-    if (options.depth == 0) options.depth = preset.depth;
-    if (options.heads == 0) options.heads = preset.heads;
-    if (options.patch_size == 0) options.patch_size = preset.patch_size;
-  }
   if (options.mlp_ratio == 0) options.mlp_ratio = 4;
   const auto need = [](const char* name, std::int64_t value) {
     if (value > 0) return;

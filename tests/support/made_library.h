@@ -5,14 +5,28 @@
 
 #include <cstring>
 #include <string>
-#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace attnlab::testing {
 
-/// Bytes of a shared library without code that has one section: what a plugin's file is to a
-/// reader of manifests.
-inline std::string library_with_section(std::string_view section, std::string_view content) {
-  const std::string names = std::string(1, '\0') + std::string(section) + '\0' + ".shstrtab" + '\0';
+/// Bytes of a shared library without code that has these sections, by name: what a plugin's file is
+/// to a reader of manifests.
+inline std::string library_with_sections(
+    const std::vector<std::pair<std::string, std::string>>& contents) {
+  std::string names(1, '\0'), bytes;
+  std::vector<Elf64_Shdr> sections(1);
+  const auto add = [&](const std::string& name, const std::string& content, Elf64_Word type) {
+    Elf64_Shdr& section = sections.emplace_back();
+    section.sh_name = static_cast<Elf64_Word>(names.size());
+    section.sh_type = type;
+    section.sh_offset = sizeof(Elf64_Ehdr) + bytes.size();
+    names += name + '\0';
+    section.sh_size = type == SHT_STRTAB ? names.size() : content.size();
+    bytes += type == SHT_STRTAB ? names : content;
+  };
+  for (const auto& [name, content] : contents) add(name, content, SHT_PROGBITS);
+  add(".shstrtab", "", SHT_STRTAB);
   Elf64_Ehdr header{};
   std::memcpy(header.e_ident, ELFMAG, SELFMAG);
   header.e_ident[EI_CLASS] = ELFCLASS64;
@@ -21,22 +35,16 @@ inline std::string library_with_section(std::string_view section, std::string_vi
   header.e_type = ET_DYN;
   header.e_ehsize = sizeof header;
   header.e_shentsize = sizeof(Elf64_Shdr);
-  header.e_shnum = 3;
-  header.e_shstrndx = 2;
-  header.e_shoff = sizeof header + content.size() + names.size();
-  Elf64_Shdr sections[3] = {};
-  sections[1].sh_name = 1;
-  sections[1].sh_type = SHT_PROGBITS;
-  sections[1].sh_offset = sizeof header;
-  sections[1].sh_size = content.size();
-  sections[2].sh_name = static_cast<Elf64_Word>(section.size() + 2);
-  sections[2].sh_type = SHT_STRTAB;
-  sections[2].sh_offset = sizeof header + content.size();
-  sections[2].sh_size = names.size();
-  std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
-  bytes.append(content);
-  bytes += names;
-  return bytes.append(reinterpret_cast<const char*>(sections), sizeof sections);
+  header.e_shnum = static_cast<Elf64_Half>(sections.size());
+  header.e_shstrndx = static_cast<Elf64_Half>(sections.size() - 1);
+  header.e_shoff = sizeof header + bytes.size();
+  return std::string(reinterpret_cast<const char*>(&header), sizeof header) + bytes +
+         std::string(reinterpret_cast<const char*>(sections.data()),
+                     sections.size() * sizeof(Elf64_Shdr));
+}
+
+inline std::string library_with_section(const std::string& section, const std::string& content) {
+  return library_with_sections({{section, content}});
 }
 
 }  // namespace attnlab::testing

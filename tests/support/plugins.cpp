@@ -21,19 +21,7 @@ std::vector<std::string> attentions_with(const std::string& trait) {
 }
 
 Part make_part(Kind kind, const std::string& id, const std::string& options_yaml) {
-  const Candidate& plugin = registry().catalogue().find(kind, id);
-  Part part;
-  part.kind = kind;
-  part.name = part.label = plugin.manifest->name;
-  part.id = plugin.manifest->id;
-  part.path = plugin.path;
-  part.place = {"options", 1, 1};
-  std::vector<std::string> problems;
-  const std::string key(name_of(kind));
-  part.options = resolve_options(parse_yaml(options_yaml, "options"), plugin.manifest->options, key,
-                                 key + " '" + part.name + "'", problems);
-  if (!problems.empty()) throw ConfigError(problems);
-  return part;
+  return part_of(kind, id, parse_yaml(options_yaml, "options"), registry().catalogue());
 }
 
 std::shared_ptr<Attention> make_attention(const std::string& id, const AttentionShape& shape,

@@ -1,4 +1,4 @@
-// What a point transformer is made of, and the sizes of named ones.
+// What a point transformer is made of; named ones are in point_transformer.presets.yaml.
 #pragma once
 
 #include "framework/config/options.h"
@@ -17,8 +17,7 @@ struct PointTransformerOptions {
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("preset", preset, one_of("lite", "ptv3"),
-      "sizes of a named model; lists below that are not empty win over it");
+    v("preset", preset, "sizes of a named model; lists below that are not empty win over it");
     v("encoder_depths", encoder_depths, range(1, 10000),
       "blocks of each stage, from the finest voxels on; voxels double in size from stage to stage");
     v("encoder_dims", encoder_dims, range(1, 1 << 24), "channels of each stage");
@@ -40,8 +39,7 @@ struct PointTransformerOptions {
   }
 };
 
-/// The options with the preset's sizes where they give none.
 /// @throws OptionError for lists whose lengths contradict, and for heads that do not divide.
-PointTransformerOptions resolved(PointTransformerOptions options);
+void check(const PointTransformerOptions& options);
 
 }  // namespace attnlab

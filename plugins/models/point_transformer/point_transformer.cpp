@@ -31,7 +31,8 @@ using Blocks = std::vector<std::shared_ptr<PointBlock>>;
 class PointTransformer final : public Model {
  public:
   PointTransformer(const PointTransformerOptions& options, const ModelSetup& setup)
-      : options_(resolved(options)), classes_(setup.data.classes) {
+      : options_(options), classes_(setup.data.classes) {
+    check(options_);
     const std::vector<std::int64_t>& features = setup.data.field("feature@voxel").shape;
     if (features.size() != 2 || features[1] <= 0 || classes_ < 1) {
       throw DataError("point_transformer needs features [N, C] of voxels, and classes; dataset '" +

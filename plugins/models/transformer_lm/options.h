@@ -14,7 +14,7 @@ struct TransformerLmOptions {
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("preset", preset, one_of("", "small", "medium", "nano_gpt"),
+    v("preset", preset,
       "a published model: 44M and 90M parameters on WikiText-103, nanoGPT's on characters; options "
       "below that are set win over it");
     v("style", style, one_of("", "gpt2", "transformer_xl"),
@@ -43,7 +43,7 @@ struct TransformerLmOptions {
   bool gpt2() const { return style == "gpt2"; }
 };
 
-/// The options with all that stands for "the preset's" or "the style's" replaced.
+/// The options with all that stands for "as the style" replaced.
 /// @param window  tokens of the dataset's examples; -1: they differ
 /// @throws OptionError.
 TransformerLmOptions resolve(TransformerLmOptions options, std::int64_t window);

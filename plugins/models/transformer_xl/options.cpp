@@ -17,16 +17,7 @@ void check(const TransformerXlOptions& o) {
 }  // namespace
 
 TransformerXlOptions resolve(TransformerXlOptions options, std::int64_t window) {
-  const auto fill = [](std::int64_t& value, std::int64_t otherwise) {
-    if (value == 0) value = otherwise;
-  };
-  if (options.preset == "standard") {
-    fill(options.dim, 410);
-    fill(options.depth, 16);
-    fill(options.heads, 10);
-    fill(options.hidden, 2100);
-  }
-  fill(options.hidden, 4 * options.dim);
+  if (options.hidden == 0) options.hidden = 4 * options.dim;
   if (options.memory < 0) options.memory = std::max<std::int64_t>(window, 0);
   if (options.softmax == "plain") options.cutoffs.clear();
   check(options);

@@ -16,7 +16,7 @@ struct TransformerXlOptions {
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("preset", preset, one_of("", "standard"),
+    v("preset", preset,
       "a published model: 151M parameters on WikiText-103; options below that are set win over it");
     v("dim", dim, range(0, 1 << 24), "channels of a token; 0: the preset's");
     v("depth", depth, range(0, 10000), "number of layers; 0: the preset's");
@@ -44,7 +44,7 @@ struct TransformerXlOptions {
   }
 };
 
-/// The options with all that stands for "the preset's" replaced.
+/// The options with `hidden: 0` and `memory: -1` replaced by what they stand for.
 /// @param window  tokens of the dataset's examples; -1: they differ
 /// @throws OptionError.
 TransformerXlOptions resolve(TransformerXlOptions options, std::int64_t window);

@@ -1,0 +1,57 @@
+#include "framework/manifest/presets.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "framework/config/compose.h"
+#include "framework/manifest/elf.h"
+
+namespace attnlab {
+namespace {
+
+constexpr const char* kOption = "preset";
+
+/// What no preset can set: `preset` itself, groups, and what has no default to stand in the place
+/// of.
+bool can_be_preset(const OptionSpec& option) {
+  return option.name != kOption && !option.holds_options() && !option.default_value.is_null();
+}
+
+void check_preset(const std::string& name, const Node& preset, const Schema& options) {
+  Schema settable = options;
+  std::erase_if(settable, [](const OptionSpec& option) { return !can_be_preset(option); });
+  std::vector<std::string> problems;
+  resolve_options(preset, settable, fmt::format("preset '{}'", name), "presets", problems);
+  if (!problems.empty()) throw Error(problems.front());
+}
+
+}  // namespace
+
+Node read_presets(const std::string& plugin_path) {
+  const auto text = find_elf_section(plugin_path, kPresetsSection);
+  return text ? parse_yaml(*text, "presets of " + plugin_path) : Node::map();
+}
+
+void add_presets(const std::string& text, Schema& options) {
+  const Node presets = parse_yaml(text, "presets");
+  const auto option = std::find_if(options.begin(), options.end(), [](const OptionSpec& one) {
+    return one.name == kOption && one.type == OptionSpec::Type::string && !one.list;
+  });
+  if (!presets.is_map() || option == options.end()) {
+    throw Error("presets: expected a map, and a text option `preset` that names one of them");
+  }
+  std::vector<std::string> names;
+  if (option->default_value.text().empty()) names.emplace_back();
+  for (const auto& [name, preset] : presets.entries()) {
+    check_preset(name, preset, options);
+    names.push_back(name);
+  }
+  if (std::find(names.begin(), names.end(), option->default_value.text()) == names.end()) {
+    throw Error(
+        fmt::format("presets: the default '{}' is none of them", option->default_value.text()));
+  }
+  option->choices = std::move(names);
+}
+
+}  // namespace attnlab
