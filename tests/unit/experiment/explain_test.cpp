@@ -22,11 +22,7 @@ class Explain : public ::testing::Test {
     return explain(composition, experiment_keys(composition.root, parts_.catalogue()), key);
   }
   std::string text(const std::string& key, const std::vector<std::string>& overrides = {}) {
-    std::string out = explanation_text(explained(key, overrides));
-    const std::string prefix = folder_.path() + "/";
-    for (std::size_t at = out.find(prefix); at != std::string::npos; at = out.find(prefix)) {
-      out.erase(at, prefix.size());
-    }
+    const std::string out = folder_.without(explanation_text(explained(key, overrides)));
     // The column of values is as wide as the longest place, whose length is not the test's.
     return std::regex_replace(out, std::regex("(\\S) {2,}"), "$1  ");
   }

@@ -29,13 +29,7 @@ class SuiteGridTest : public WithMadeParts {
   }
   /// Why it is refused, without the temporary folder's name.
   std::string refusal(const std::string& more) const {
-    std::string message = message_of<ConfigError>([&] { load(more); });
-    const std::string prefix = temp_.path() + "/";
-    for (std::size_t at = message.find(prefix); at != std::string::npos;
-         at = message.find(prefix)) {
-      message.erase(at, prefix.size());
-    }
-    return message;
+    return temp_.without(message_of<ConfigError>([&] { load(more); }));
   }
   static void finish(const Cell& cell, const std::map<std::string, double>& metrics) {
     cell.folder.freeze(cell.experiment, cell.seed);
