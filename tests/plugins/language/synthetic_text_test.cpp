@@ -11,7 +11,7 @@ using testing::list_of;
 using testing::make_dataset;
 
 TEST(SyntheticText, KeepsTheContract) {
-  testing::expect_kept("synthetic_text", "{train: 2000, validation: 300, test: 500}");
+  testing::expect_contract_kept("synthetic_text", "{train: 2000, validation: 300, test: 500}");
   EXPECT_THROW(make_dataset("synthetic_text", "{test: 9223372036854775807}"), ConfigError);
 }
 

@@ -8,7 +8,7 @@
 namespace attnlab::text_stream_test {
 namespace {
 
-using testing::expect_kept;
+using testing::expect_contract_kept;
 using testing::list_of;
 using testing::Numbers;
 using testing::TempFolder;
@@ -222,7 +222,7 @@ TEST_P(TextStreamOptions, KeepTheContract) {
   folder.write("valid.txt", text.substr(0, 500));
   folder.write("test.txt", text.substr(1000, 700));
   const std::string options = GetParam();
-  expect_kept("text_stream", "{root: " + folder.path() + ", window: 12, " + options + "}");
+  expect_contract_kept("text_stream", "{root: " + folder.path() + ", window: 12, " + options + "}");
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TextStreamOptions,

@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "framework/conformance/check_plugin.h"
 #include "tests/support/data_files.h"
+#include "tests/support/kept_contract.h"
 #include "tests/support/plugins.h"
 #include "tests/support/temp_folder.h"
 
@@ -16,15 +16,6 @@ using Numbers = std::vector<std::int64_t>;
 inline Numbers list_of(const Tensor& tensor) {
   const Tensor flat = tensor.contiguous().view({-1});
   return {flat.data_ptr<std::int64_t>(), flat.data_ptr<std::int64_t>() + flat.numel()};
-}
-
-/// Every check of the kit.
-inline void expect_kept(const std::string& id, const std::string& options) {
-  const Part part = make_part(Kind::dataset, id, options);
-  for (const conformance::CheckInfo& check : conformance::checks_of(Kind::dataset)) {
-    const conformance::CheckResult result = conformance::check_plugin(registry(), part, check.name);
-    EXPECT_NE(result.outcome, conformance::Outcome::failed) << check.name << ": " << result.message;
-  }
 }
 
 /// Tests with texts in `folder`.

@@ -8,15 +8,10 @@
 #include "framework/nn/backbones/window_attention.h"
 #include "framework/nn/backbones/windows.h"
 #include "framework/nn/modules/sizes_alone.h"
+#include "tests/support/plugins.h"
 
 namespace attnlab::backbones_test {
 namespace {
-
-std::int64_t parameters_of(const torch::nn::Module& module) {
-  std::int64_t count = 0;
-  for (const Tensor& p : module.parameters()) count += p.numel();
-  return count;
-}
 
 TEST(ResNet, KeepsFrozenNormsAsTheyAre) {
   at::manual_seed(3);
@@ -67,8 +62,8 @@ TEST(Backbones, SayHowDeepAParameterLies) {
 
 TEST(ResNet, HasThePublishedParameters) {
   ResNet small({.depth = 18}), wide({.depth = 50});
-  EXPECT_EQ(parameters_of(small) + 513 * 1000, 11689512);
-  EXPECT_EQ(parameters_of(wide) + 2049 * 1000, 25557032);
+  EXPECT_EQ(testing::parameter_count(small) + 513 * 1000, 11689512);
+  EXPECT_EQ(testing::parameter_count(wide) + 2049 * 1000, 25557032);
   EXPECT_EQ(wide.out_channels(), 2048);
   EXPECT_EQ(wide.stride(), 32);
   EXPECT_THROW(ResNet({.depth = 20}), OptionError);
@@ -87,7 +82,7 @@ TEST(Swin, HasThePublishedParameters) {
   const SizesAlone sizes;
   const auto count = [](const char* preset) {
     Swin swin(swin_sizes(preset), swin_attention());
-    return parameters_of(swin) + (swin.out_channels() + 1) * 1000;
+    return testing::parameter_count(swin) + (swin.out_channels() + 1) * 1000;
   };
   EXPECT_EQ(count("T"), 28351570);
   EXPECT_EQ(count("S"), 49737442);
