@@ -59,7 +59,6 @@ inline constexpr CheckInfo kChecks[] = {
 inline constexpr CheckInfo kDatasetChecks[] = {
     {"splits", "there are examples to train on, and sizes stay as they are"},
     {"description", "examples have the fields, shapes, dtypes and values that info() promises"},
-    {"index_range", "an index outside a split is refused with a DataError"},
     {"determinism", "one seed gives one dataset, one index one example"},
     {"augmentation", "the example's own random stream alone decides on its changes"},
     {"ownership", "writing to an example changes no other and not the dataset"},

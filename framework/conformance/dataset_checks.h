@@ -9,7 +9,6 @@ namespace attnlab::conformance {
 // dataset_description.cpp
 std::string check_splits(const DatasetFixture& fixture);
 std::string check_description(const DatasetFixture& fixture);
-std::string check_index_range(const DatasetFixture& fixture);
 std::string check_cost(const DatasetFixture& fixture);
 
 // dataset_conduct.cpp

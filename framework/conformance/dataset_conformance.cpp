@@ -14,7 +14,6 @@ namespace {
 constexpr CheckEntry<DatasetFixture> kDatasetEntries[] = {
     {"splits", check_splits},
     {"description", check_description},
-    {"index_range", check_index_range},
     {"determinism", check_example_determinism},
     {"augmentation", check_augmentation},
     {"ownership", check_ownership},

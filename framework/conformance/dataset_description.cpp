@@ -169,27 +169,6 @@ std::string check_description(const DatasetFixture& fixture) {
   return "";
 }
 
-std::string check_index_range(const DatasetFixture& fixture) {
-  const Dataset& dataset = fixture.dataset();
-  for (const Split split : kSplits) {
-    const std::int64_t size = dataset.size(split);
-    for (const std::int64_t index : {std::int64_t{-1}, size, size + 1000, INT64_MIN, INT64_MAX}) {
-      const std::string what =
-          fmt::format("asked for {} of {}, the dataset ", place_of(split, index), size);
-      std::string wrong = "gives one; expected a DataError";
-      try {
-        dataset.example(split, index, nullptr);
-      } catch (const DataError&) {
-        continue;
-      } catch (const std::exception& error) {
-        wrong = std::string("throws another exception than a DataError: ") + error.what();
-      }
-      throw Failure(what + wrong);
-    }
-  }
-  return "";
-}
-
 std::string check_cost(const DatasetFixture& fixture) {
   const Dataset& dataset = fixture.dataset();
   std::int64_t least = INT64_MAX, most = 0;

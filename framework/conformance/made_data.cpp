@@ -175,10 +175,7 @@ class MadeExamples final : public Dataset {
   const DatasetInfo& info() const override { return info_; }
   std::int64_t size(Split) const override { return kExamples; }
 
-  NamedTensors example(Split split, std::int64_t index, Random*) const override {
-    if (index < 0 || index >= kExamples) {
-      throw DataError(fmt::format("made-up examples: there is no example {}", index));
-    }
+  NamedTensors make_example(Split split, std::int64_t index, Random*) const override {
     NamedTensors example;
     for (std::size_t i = 0; i < fields_.size(); ++i) {
       if (!fields_[i].make) continue;

@@ -101,10 +101,7 @@ class Separable final : public Dataset {
   const DatasetInfo& info() const override { return info_; }
   std::int64_t size(Split) const override { return kProblemExamples; }
 
-  NamedTensors example(Split split, std::int64_t index, Random*) const override {
-    if (index < 0 || index >= kProblemExamples) {
-      throw DataError(fmt::format("a separable problem has no example {}", index));
-    }
+  NamedTensors make_example(Split split, std::int64_t index, Random*) const override {
     NamedTensors example;
     const Draw draw(static_cast<std::uint64_t>(index + 1000 * static_cast<std::int64_t>(split)));
     // All axes have as many rows, with the same labels: each row stands for its own.

@@ -123,6 +123,16 @@ EpochPlan default_plan(const Dataset& dataset, const PlanRequest& request) {
   return plan;
 }
 
+NamedTensors Dataset::example(Split split, std::int64_t index, Random* augmentation) const {
+  const std::int64_t count = size(split);
+  if (index < 0 || index >= count) {
+    throw DataError(
+        fmt::format("dataset '{}': there is no example {} in the {} split, which has {}",
+                    info().name, index, name_of(split), count));
+  }
+  return make_example(split, index, augmentation);
+}
+
 EpochPlan Dataset::plan(const PlanRequest& request) const { return default_plan(*this, request); }
 
 Batch Dataset::collate(const std::vector<NamedTensors>& examples) const {

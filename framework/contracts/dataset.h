@@ -88,11 +88,12 @@ class Dataset {
   /// Number of examples; 0 for a split that the dataset lacks.
   virtual std::int64_t size(Split split) const = 0;
   /// One example, on the CPU. Thread-safe.
-  /// @param index         0 <= index < size(split); out of range throws DataError.
+  /// @param index         0 <= index < size(split)
   /// @param augmentation  the example's own stream; a function of (seed, epoch, index, how often
   ///                      the index came before in the epoch), so the result does not depend on
   ///                      threads. Null: do not augment (evaluation).
-  virtual NamedTensors example(Split split, std::int64_t index, Random* augmentation) const = 0;
+  /// @throws DataError for an index out of range.
+  NamedTensors example(Split split, std::int64_t index, Random* augmentation) const;
   /// Examples as a batch; by default `collated`. Thread-safe.
   virtual Batch collate(const std::vector<NamedTensors>& examples) const;
   /// A whole split as one batch, example i its row i, where that is in memory and the same in every
@@ -104,6 +105,7 @@ class Dataset {
   /// A stream of text overrides it: its examples are windows, and batches continue each other.
   virtual EpochPlan plan(const PlanRequest& request) const;
   /// What an example costs, in whatever `budget` counts: nodes, points, tokens.
+  /// @param index  0 <= index < size(split); not checked
   virtual std::int64_t cost(Split, std::int64_t index) const {
     (void)index;
     return 1;
@@ -112,6 +114,11 @@ class Dataset {
   /// How a dataset of text spells its field `tokens`; null where there is no text. It lives as long
   /// as the dataset. Thread-safe.
   virtual const TextCodec* codec() const { return nullptr; }
+
+ protected:
+  /// What `example` gives, once it has checked that the split has this index. Thread-safe.
+  virtual NamedTensors make_example(Split split, std::int64_t index,
+                                    Random* augmentation) const = 0;
 };
 
 /// All examples, in random order in training (stream "order", epoch), cut into batches of

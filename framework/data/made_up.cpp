@@ -36,11 +36,7 @@ std::int64_t MadeUpDataset::size(Split split) const {
                                       : sizes_.test;
 }
 
-NamedTensors MadeUpDataset::example(Split split, std::int64_t index, Random*) const {
-  if (index < 0 || index >= size(split)) {
-    throw DataError(fmt::format("{}: there is no example {} in {}, which has {}", info_.name, index,
-                                name_of(split), size(split)));
-  }
+NamedTensors MadeUpDataset::make_example(Split split, std::int64_t index, Random*) const {
   Random random = streams_.stream("synthetic", static_cast<std::uint64_t>(split),
                                   static_cast<std::uint64_t>(index));
   return make(split, random);

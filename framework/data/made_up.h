@@ -69,8 +69,6 @@ class MadeUpDataset : public Dataset {
  public:
   const DatasetInfo& info() const override { return info_; }
   std::int64_t size(Split split) const override;
-  /// @throws DataError for an index out of range.
-  NamedTensors example(Split split, std::int64_t index, Random* augmentation) const final;
   /// Splits of up to 64 MiB; made when they are first asked for.
   const Batch* resident(Split split) const override;
 
@@ -80,6 +78,7 @@ class MadeUpDataset : public Dataset {
   MadeUpDataset(const std::string& name, const std::string& rule, const MadeUpOptions& sizes,
                 const std::string& options, const DatasetSetup& setup);
 
+  NamedTensors make_example(Split split, std::int64_t index, Random* augmentation) const final;
   /// One example. @param random  the example's own stream.
   virtual NamedTensors make(Split split, Random& random) const = 0;
   /// What all examples share is drawn from this stream.

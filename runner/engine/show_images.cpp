@@ -30,7 +30,7 @@ class SomeExamples final : public Dataset {
   std::int64_t size(Split split) const override {
     return split == Split::test ? static_cast<std::int64_t>(indices_.size()) : 0;
   }
-  NamedTensors example(Split split, std::int64_t index, Random* augmentation) const override {
+  NamedTensors make_example(Split split, std::int64_t index, Random* augmentation) const override {
     return all_->example(split, indices_.at(static_cast<std::size_t>(index)), augmentation);
   }
   Batch collate(const std::vector<NamedTensors>& examples) const override {

@@ -19,7 +19,6 @@ same way. Settings:
 """
 import math
 import os
-import time
 
 import torch_swin
 import vit_step
@@ -223,21 +222,10 @@ def make_step(settings, threads):
     optimiser = torch.optim.AdamW(parameters, lr=5e-4, weight_decay=0.05,
                                   foreach=settings["optimiser"] == "foreach")
     forward = torch.compile(model) if settings["compile"] else model
-    to_none = settings["grads"] == "none"
-
-    def step():
-        start = time.perf_counter()
-        optimiser.zero_grad(set_to_none=to_none)
-        loss = loss_of(forward(images, prompts), list(known[:, :OBJECTS]), list(known))
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(parameters, 0.1)
-        optimiser.step()
-        seconds = time.perf_counter() - start
-        if not bool(torch.isfinite(loss)):
-            raise RuntimeError("the loss is not finite: this times nothing")
-        return seconds
-
-    return step
+    return vit_step.timed(
+        torch, optimiser, settings["grads"] == "none",
+        lambda: loss_of(forward(images, prompts), list(known[:, :OBJECTS]), list(known)),
+        lambda: torch.nn.utils.clip_grad_norm_(parameters, 0.1))
 
 
 def main():

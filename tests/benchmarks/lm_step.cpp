@@ -12,6 +12,7 @@
 #include "framework/base/json.h"
 #include "framework/tensor/device.h"
 #include "framework/train/optimizer.h"
+#include "tests/benchmarks/timed.h"
 #include "tests/support/plugins.h"
 
 namespace po = boost::program_options;
@@ -34,13 +35,7 @@ Options parse(int argc, char** argv) {
                                          "nano_gpt or transformer_xl")(
       "attention", po::value(&options.attention))("threads", po::value(&options.threads),
                                                   "0: all cores");
-  po::variables_map values;
-  po::store(po::parse_command_line(argc, argv, all), values);
-  po::notify(values);
-  if (values.count("help") > 0) {
-    std::cout << all;
-    std::exit(0);
-  }
+  attnlab::bench::read_options(argc, argv, all);
   return options;
 }
 

@@ -23,7 +23,6 @@ Serves a driver as vit_step.py does, and is tuned in the same way. Settings:
 """
 import math
 import os
-import time
 
 import vit_step
 
@@ -234,21 +233,9 @@ def make_step(settings, threads, name):
     optimiser = make_optimiser(torch, model, settings)
     parameters = list(model.parameters())
     forward = torch.compile(model) if settings["compile"] else model
-    to_none = settings["grads"] == "none"
-
-    def step():
-        start = time.perf_counter()
-        optimiser.zero_grad(set_to_none=to_none)
-        loss = forward(tokens, targets)
-        loss.backward()
-        clip(torch, parameters, largest, settings["clip"])
-        optimiser.step()
-        seconds = time.perf_counter() - start
-        if not bool(torch.isfinite(loss)):
-            raise RuntimeError("the loss is not finite: this times nothing")
-        return seconds
-
-    return step
+    return vit_step.timed(torch, optimiser, settings["grads"] == "none",
+                          lambda: forward(tokens, targets),
+                          lambda: clip(torch, parameters, largest, settings["clip"]))
 
 
 def main():

@@ -22,7 +22,6 @@ same way. Settings:
   compile    torch.compile (PyTorch 2.x)
 """
 import os
-import time
 
 import lm_step
 import vit_step
@@ -208,22 +207,12 @@ def make_step(settings, threads):
     optimiser = torch.optim.AdamW(parameters, lr=3e-4, weight_decay=0.0,
                                   **how[settings["optimiser"]])
     forward = torch.compile(model) if settings["compile"] else model
-    to_none = settings["grads"] == "none"
 
-    def step():
-        start = time.perf_counter()
-        optimiser.zero_grad(set_to_none=to_none)
-        loss = torch.nn.functional.binary_cross_entropy_with_logits(forward(batch),
-                                                                    batch["labels"])
-        loss.backward()
-        lm_step.clip(torch, parameters, 1.0, settings["clip"])
-        optimiser.step()
-        seconds = time.perf_counter() - start
-        if not bool(torch.isfinite(loss)):
-            raise RuntimeError("the loss is not finite: this times nothing")
-        return seconds
+    def loss_of():
+        return torch.nn.functional.binary_cross_entropy_with_logits(forward(batch), batch["labels"])
 
-    return step
+    return vit_step.timed(torch, optimiser, settings["grads"] == "none", loss_of,
+                          lambda: lm_step.clip(torch, parameters, 1.0, settings["clip"]))
 
 
 def main():

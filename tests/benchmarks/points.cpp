@@ -28,6 +28,7 @@
 #include "framework/nn/points/voxels.h"
 #include "framework/tensor/device.h"
 #include "framework/tensor/memory_meter.h"
+#include "tests/benchmarks/timed.h"
 #include "tests/support/plugins.h"
 
 namespace po = boost::program_options;
@@ -53,13 +54,7 @@ Options parse(int argc, char** argv) {
                                                   "prepare, convolution, step or memory")(
       "write", po::value(&options.write), "FILE: the scan's voxels, for points_step.py")(
       "serve", po::bool_switch(&options.serve), "steps on request");
-  po::variables_map values;
-  po::store(po::parse_command_line(argc, argv, all), values);
-  po::notify(values);
-  if (values.count("help") > 0) {
-    std::cout << all;
-    std::exit(0);
-  }
+  attnlab::bench::read_options(argc, argv, all);
   return options;
 }
 

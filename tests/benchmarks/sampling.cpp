@@ -8,6 +8,7 @@
 
 #include "framework/eval/token_writer.h"
 #include "framework/tensor/device.h"
+#include "tests/benchmarks/timed.h"
 #include "tests/support/plugins.h"
 
 namespace po = boost::program_options;
@@ -30,13 +31,7 @@ Options parse(int argc, char** argv) {
                                                   "0: all cores")(
       "longest", po::value(&options.longest), "tokens of the longest text")(
       "tokens", po::value(&options.tokens), "timed at each length");
-  po::variables_map values;
-  po::store(po::parse_command_line(argc, argv, all), values);
-  po::notify(values);
-  if (values.count("help") > 0) {
-    std::cout << all;
-    std::exit(0);
-  }
+  attnlab::bench::read_options(argc, argv, all);
   return options;
 }
 

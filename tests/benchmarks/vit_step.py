@@ -145,15 +145,23 @@ def make_step(settings, threads, precision="float32"):
         model, images = (x.to(memory_format=torch.channels_last) for x in (model, images))
     optimiser = make_optimiser(torch, model, settings)
     forward = torch.compile(model) if settings["compile"] else model
-    to_none = settings["grads"] == "none"
 
+    def loss_of():
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16"):
+            logits = forward(images)
+        return torch.nn.functional.cross_entropy(logits.float(), labels)
+
+    return timed(torch, optimiser, settings["grads"] == "none", loss_of)
+
+
+def timed(torch, optimiser, to_none, loss_of, clip=lambda: None):
+    """A training step that gives its seconds. loss_of() runs the model; clip() clips gradients."""
     def step():
         start = time.perf_counter()
         optimiser.zero_grad(set_to_none=to_none)
-        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16"):
-            logits = forward(images)
-        loss = torch.nn.functional.cross_entropy(logits.float(), labels)
+        loss = loss_of()
         loss.backward()
+        clip()
         optimiser.step()
         seconds = time.perf_counter() - start
         if not bool(torch.isfinite(loss)):

@@ -39,8 +39,7 @@ class Dying final : public attnlab::Dataset {
   }
   const attnlab::DatasetInfo& info() const override { return info_; }
   std::int64_t size(Split) const override { return kValues; }
-  NamedTensors example(Split, std::int64_t index, attnlab::Random*) const override {
-    if (index < 0 || index >= std::int64_t(kValues)) throw attnlab::DataError("no such example");
+  NamedTensors make_example(Split, std::int64_t index, attnlab::Random*) const override {
     const auto value = static_cast<unsigned char>(values_[static_cast<std::size_t>(index)]);
     return {{"x", at::scalar_tensor(value, at::kFloat)}};
   }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Logits of torchvision's ResNet-18 and small Swin V2 with weights by rule, for backbones_test.cpp.
+"""Logits of torchvision's ResNets and small Swin V2 with weights by rule, for resnet_test and swin_test.
 
 Usage: tests/references/backbones.py     (needs python3-torch, python3-torchvision)
 

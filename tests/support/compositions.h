@@ -18,6 +18,7 @@
 #include "framework/config/compose.h"
 #include "framework/manifest/discovery.h"
 #include "tests/support/made_library.h"
+#include "tests/support/message_of.h"
 #include "tests/support/temp_folder.h"
 
 namespace attnlab::testing {
@@ -29,21 +30,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
-
-/// What the error says that `act` throws. An error of another type, or none, fails the test.
-template <class Error, class Act>
-std::string message_of(Act&& act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    return error.what();
-  } catch (const std::exception& error) {
-    ADD_FAILURE() << "an error of another type: " << error.what();
-    return "";
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return "";
-}
 
 /// Names of what a folder holds, sorted.
 inline std::vector<std::string> names_in(const std::string& folder) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "framework/base/error.h"
+#include "tests/support/message_of.h"
 
 namespace attnlab::testing {
 
@@ -73,21 +74,6 @@ inline std::string idx_file(const std::vector<std::uint32_t>& sizes, std::string
 /// Pixel k of image i in these tests: every image differs, every pixel differs from its neighbours.
 inline std::uint8_t test_pixel(std::size_t i, std::size_t k) {
   return static_cast<std::uint8_t>(17 * i + 5 * k + 3);
-}
-
-/// The message of the `E` that `action` throws; the test fails when it throws none or another.
-template <class E, class Action>
-std::string message_of(const Action& action) {
-  try {
-    action();
-  } catch (const E& error) {
-    return error.what();
-  } catch (const std::exception& error) {
-    ADD_FAILURE() << "another exception: " << error.what();
-    return "";
-  }
-  ADD_FAILURE() << "no exception";
-  return "";
 }
 
 }  // namespace attnlab::testing

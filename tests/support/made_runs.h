@@ -1,11 +1,13 @@
 // What made-up runs say about their metrics.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "framework/base/files.h"
 #include "framework/base/json.h"
+#include "framework/runs/evaluations.h"
 #include "framework/runs/metric_infos.h"
 #include "framework/runs/run_folder.h"
 
@@ -25,6 +27,14 @@ inline void write_environment(const RunFolder& folder,
   nlohmann::json environment = more;
   add_metrics(metrics, "examples", environment);
   write_file(folder.file("environment.json"), environment.dump());
+}
+
+/// What an evaluation of the test split found; done, unless a reason says why it failed.
+inline EvaluationRecord evaluated(const std::string& entry,
+                                  const std::map<std::string, double>& metrics,
+                                  const std::string& reason = "",
+                                  const std::vector<MetricInfo>& infos = kMadeMetrics) {
+  return {entry, "0123456789abcdef", "test", reason.empty(), reason, metrics, infos};
 }
 
 }  // namespace attnlab::testing

@@ -48,4 +48,10 @@ std::shared_ptr<Task> make_task(const std::string& id, const DatasetInfo& data,
   return registry().task(make_part(Kind::task, id, options_yaml), {data});
 }
 
+std::int64_t parameter_count(const torch::nn::Module& module) {
+  std::int64_t count = 0;
+  for (const Tensor& parameter : module.parameters()) count += parameter.numel();
+  return count;
+}
+
 }  // namespace attnlab::testing

@@ -30,4 +30,6 @@ std::shared_ptr<Dataset> make_dataset(const std::string& id, const std::string& 
 std::shared_ptr<Task> make_task(const std::string& id, const DatasetInfo& data,
                                 const std::string& options_yaml = "{}");
 
+std::int64_t parameter_count(const torch::nn::Module& module);
+
 }  // namespace attnlab::testing

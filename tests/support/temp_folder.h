@@ -17,6 +17,15 @@ class TempFolder {
   /// The path of something in the folder.
   std::string operator/(std::string_view name) const { return path() + "/" + std::string(name); }
 
+  /// A text in which the folder's name does not stand before the files in it.
+  std::string without(std::string text) const {
+    const std::string prefix = path() + "/";
+    for (std::size_t at = text.find(prefix); at != std::string::npos; at = text.find(prefix)) {
+      text.erase(at, prefix.size());
+    }
+    return text;
+  }
+
   /// Writes a file, with the folders above it. @returns its path.
   std::string write(std::string_view name, std::string_view bytes) const {
     const std::string path = *this / name;

@@ -24,7 +24,7 @@ class Clouds : public Dataset {
   }
   const DatasetInfo& info() const override { return info_; }
   std::int64_t size(Split split) const override { return sizes_.at(split); }
-  NamedTensors example(Split split, std::int64_t index, Random* augmentation) const override {
+  NamedTensors make_example(Split split, std::int64_t index, Random* augmentation) const override {
     Random random = RandomStreams(3).stream("clouds", std::uint64_t(split), std::uint64_t(index));
     const Tensor x = at::empty({4});
     for (std::int64_t i = 0; i < 4; ++i) {

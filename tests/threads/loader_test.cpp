@@ -21,7 +21,7 @@ class Numbers final : public Dataset {
  public:
   const DatasetInfo& info() const override { return info_; }
   std::int64_t size(Split) const override { return kExamples; }
-  NamedTensors example(Split, std::int64_t index, Random* augmentation) const override {
+  NamedTensors make_example(Split, std::int64_t index, Random* augmentation) const override {
     ++inside;
     ++made;
     made.notify_all();
@@ -63,7 +63,7 @@ class Resident final : public Dataset {
   }
   const DatasetInfo& info() const override { return info_; }
   std::int64_t size(Split) const override { return kExamples; }
-  NamedTensors example(Split, std::int64_t i, Random*) const override {
+  NamedTensors make_example(Split, std::int64_t i, Random*) const override {
     return {{"x", all_.fields.at("x")[i]}, {"place", all_.fields.at("place")[i]}};
   }
   const Batch* resident(Split) const override { return hidden ? nullptr : &all_; }
@@ -249,7 +249,7 @@ class Sets final : public Dataset {
   }
   const DatasetInfo& info() const override { return info_; }
   std::int64_t size(Split) const override { return kSets; }
-  NamedTensors example(Split, std::int64_t i, Random*) const override {
+  NamedTensors make_example(Split, std::int64_t i, Random*) const override {
     return {{"x@node", at::full({i % 4 + 1, 2}, double(i))},
             {"next@node>node", at::arange(i % 4 + 1, at::kLong) - 1},
             {"class", at::scalar_tensor(i % 3, at::kLong)}};
@@ -287,7 +287,7 @@ TEST(Loader, AsksForExamplesWhereSetsOfOneRowLieEndToEnd) {
     }
     const DatasetInfo& info() const override { return info_; }
     std::int64_t size(Split) const override { return 2; }
-    NamedTensors example(Split, std::int64_t i, Random*) const override {
+    NamedTensors make_example(Split, std::int64_t i, Random*) const override {
       return {{"x@node", at::full({1}, double(i))}};
     }
     const Batch* resident(Split) const override { return &all_; }

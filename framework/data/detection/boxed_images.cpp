@@ -79,13 +79,6 @@ std::int64_t BoxedImages::size(Split split) const {
   return set(split) == nullptr ? 0 : set(split)->size();
 }
 
-void BoxedImages::check_index(Split split, std::int64_t index) const {
-  if (index >= 0 && index < size(split)) return;
-  throw DataError("dataset '" + info_.name + "': the " + std::string(name_of(split)) +
-                  " split has " + std::to_string(size(split)) + " examples; there is no number " +
-                  std::to_string(index));
-}
-
 Tensor BoxedImages::shown(const PictureSet& pictures, std::int64_t index,
                           const Framing& framing) const {
   const PictureSet::Part part = pictures.part(index, framing.part, framing.height, framing.width);
@@ -115,8 +108,8 @@ NamedTensors BoxedImages::fields_of(const PictureSet& pictures, std::int64_t ind
   return fields;
 }
 
-NamedTensors BoxedImages::example(Split split, std::int64_t index, Random* augmentation) const {
-  check_index(split, index);
+NamedTensors BoxedImages::make_example(Split split, std::int64_t index,
+                                       Random* augmentation) const {
   return fields_of(*set(split), index, augmentation, nullptr);
 }
 

@@ -34,17 +34,15 @@ class BoxedImages : public Dataset {
 
   const DatasetInfo& info() const override { return info_; }
   std::int64_t size(Split split) const override;
-  NamedTensors example(Split split, std::int64_t index, Random* augmentation) const override;
 
  protected:
+  NamedTensors make_example(Split split, std::int64_t index, Random* augmentation) const override;
   const PictureSet* set(Split split) const;
   /// The fields of a picture. @param kept  which boxes there are at all; null: all
   NamedTensors fields_of(const PictureSet& pictures, std::int64_t index, Random* augmentation,
                          const std::vector<char>* kept_labels) const;
   /// A part of a picture as [3, height, width] floats.
   Tensor shown(const PictureSet& pictures, std::int64_t index, const Framing& framing) const;
-  /// @throws DataError for an index out of range.
-  void check_index(Split split, std::int64_t index) const;
   const PixelMap& map() const { return map_; }
 
   DatasetInfo info_;

@@ -166,8 +166,8 @@ Tensor OneShotPairs::prompt(const PictureSet& pictures, const Place& place,
   return image;
 }
 
-NamedTensors OneShotPairs::example(Split split, std::int64_t index, Random* augmentation) const {
-  check_index(split, index);
+NamedTensors OneShotPairs::make_example(Split split, std::int64_t index,
+                                        Random* augmentation) const {
   const PictureSet& pictures = *set(split);
   const Pool& all = pool(split);
   Question question = all.questions[std::size_t(index)];

@@ -48,9 +48,10 @@ class OneShotPairs : public BoxedImages {
   OneShotPairs(PictureSplits splits, const OneShotOptions& options);
 
   std::int64_t size(Split split) const override;
-  NamedTensors example(Split split, std::int64_t index, Random* augmentation) const override;
 
  private:
+  NamedTensors make_example(Split split, std::int64_t index, Random* augmentation) const override;
+
   /// An object that may be a prompt.
   struct Place {
     std::int64_t picture = 0;

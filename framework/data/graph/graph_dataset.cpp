@@ -41,14 +41,10 @@ std::int64_t GraphDataset::size(Split split) const {
 }
 
 std::int64_t GraphDataset::place_of(Split split, std::int64_t index) const {
-  if (index >= 0 && index < size(split)) {
-    return set_.splits[static_cast<std::size_t>(split)][static_cast<std::size_t>(index)];
-  }
-  throw DataError(fmt::format("{}: there is no example {} in {}, which has {}", set_.info.name,
-                              index, name_of(split), size(split)));
+  return set_.splits.at(static_cast<std::size_t>(split)).at(static_cast<std::size_t>(index));
 }
 
-NamedTensors GraphDataset::example(Split split, std::int64_t index, Random*) const {
+NamedTensors GraphDataset::make_example(Split split, std::int64_t index, Random*) const {
   const std::int64_t place = place_of(split, index);
   const NamedTensors graph = set_.table.graph(place);
   if (graph.find("lap_values") == nullptr) return graph;

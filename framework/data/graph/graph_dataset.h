@@ -41,11 +41,12 @@ class GraphDataset : public Dataset {
 
   const DatasetInfo& info() const override { return set_.info; }
   std::int64_t size(Split split) const override;
-  NamedTensors example(Split split, std::int64_t index, Random* augmentation) const override;
   std::int64_t cost(Split split, std::int64_t index) const override;
 
+ protected:
+  NamedTensors make_example(Split split, std::int64_t index, Random* augmentation) const override;
+
  private:
-  /// @throws DataError out of range.
   std::int64_t place_of(Split split, std::int64_t index) const;
 
   GraphSet set_;

@@ -168,11 +168,8 @@ std::int64_t ImageDataset::size(Split split) const {
   return static_cast<std::int64_t>((split == Split::train ? train_ : validation_).size());
 }
 
-NamedTensors ImageDataset::example(Split split, std::int64_t index, Random* augmentation) const {
-  if (index < 0 || index >= size(split)) {
-    throw DataError(fmt::format("dataset '{}': the {} split has {} examples; there is no number {}",
-                                set_.info.name, name_of(split), size(split), index));
-  }
+NamedTensors ImageDataset::make_example(Split split, std::int64_t index,
+                                        Random* augmentation) const {
   const LabelledImages& images = split == Split::test ? set_.test : set_.train;
   if (split == Split::train) index = train_[static_cast<std::size_t>(index)];
   if (split == Split::validation) index = validation_[static_cast<std::size_t>(index)];

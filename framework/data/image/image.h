@@ -87,7 +87,9 @@ class ImageDataset : public Dataset {
 
   const DatasetInfo& info() const override { return set_.info; }
   std::int64_t size(Split split) const override;
-  NamedTensors example(Split split, std::int64_t index, Random* augmentation) const override;
+
+ protected:
+  NamedTensors make_example(Split split, std::int64_t index, Random* augmentation) const override;
 
  private:
   void split_train(double validation, Random random);

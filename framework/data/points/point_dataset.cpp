@@ -1,7 +1,5 @@
 #include "framework/data/points/point_dataset.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -126,10 +124,6 @@ Tensor channels_of(const PointCloud& cloud) {
 }  // namespace
 
 PointCloud PointDataset::moved_cloud(Split split, std::int64_t index, Random* augmentation) const {
-  if (index < 0 || index >= size(split)) {
-    throw DataError(fmt::format("{}: there is no example {} in {}, which has {}", info_.name, index,
-                                name_of(split), size(split)));
-  }
   const std::int64_t number = index / views(split);
   PointCloud cloud = without_lost_points(read(split, number));
   if (augmentation != nullptr) {
@@ -142,7 +136,8 @@ PointCloud PointDataset::moved_cloud(Split split, std::int64_t index, Random* au
   return seen_from(std::move(cloud), index % views(split));
 }
 
-NamedTensors PointDataset::example(Split split, std::int64_t index, Random* augmentation) const {
+NamedTensors PointDataset::make_example(Split split, std::int64_t index,
+                                        Random* augmentation) const {
   const PointCloud cloud = moved_cloud(split, index, augmentation);
   const Voxels voxels = voxelise(cloud.coordinates, options_.grid, cloud.place);
   const Tensor channels = channels_of(cloud);

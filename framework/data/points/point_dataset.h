@@ -41,8 +41,6 @@ class PointDataset : public Dataset {
   const DatasetInfo& info() const override { return info_; }
   /// Clouds; each `views` times, but for training.
   std::int64_t size(Split split) const final { return clouds(split) * views(split); }
-  /// @throws DataError for an index out of range.
-  NamedTensors example(Split split, std::int64_t index, Random* augmentation) const final;
   /// Points of the cloud as it lies in its file or is made, before any is dropped.
   std::int64_t cost(Split split, std::int64_t index) const final;
 
@@ -51,6 +49,8 @@ class PointDataset : public Dataset {
       : options_(options), streams_(setup.streams) {
     info_.name = name;
   }
+
+  NamedTensors make_example(Split split, std::int64_t index, Random* augmentation) const final;
 
   virtual std::int64_t clouds(Split split) const = 0;
   /// One cloud as it is; thread-safe. Points without finite coordinates are left out afterwards.

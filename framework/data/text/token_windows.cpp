@@ -73,11 +73,7 @@ std::pair<std::int64_t, std::int64_t> TokenWindows::part_of_line(Split split,
   return {parts[i], parts[i + 1] - parts[i]};
 }
 
-NamedTensors TokenWindows::example(Split split, std::int64_t index, Random*) const {
-  if (index < 0 || index >= size(split)) {
-    throw DataError(fmt::format("{}: there is no example {} in {}, which has {}", info_.name, index,
-                                name_of(split), size(split)));
-  }
+NamedTensors TokenWindows::make_example(Split split, std::int64_t index, Random*) const {
   const TokenSpan& all = tokens(split);
   std::int64_t first = index + 1, length = options_.window;  // of the targets
   if (options_.lines) std::tie(first, length) = part_of_line(split, index);

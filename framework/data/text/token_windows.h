@@ -50,7 +50,6 @@ class TokenWindows : public Dataset {
  public:
   const DatasetInfo& info() const override { return info_; }
   std::int64_t size(Split split) const override;
-  NamedTensors example(Split split, std::int64_t index, Random* augmentation) const override;
   Batch collate(const std::vector<NamedTensors>& examples) const override;
   EpochPlan plan(const PlanRequest& request) const override;
   /// Tokens.
@@ -61,6 +60,8 @@ class TokenWindows : public Dataset {
   /// @throws OptionError for options that contradict, DataError for a split without a target.
   TokenWindows(const WindowOptions& options, Vocabulary vocabulary,
                const std::array<TokenSpan, 3>& splits);
+
+  NamedTensors make_example(Split split, std::int64_t index, Random* augmentation) const override;
 
   DatasetInfo info_;  ///< the constructor leaves name, source and fingerprint to the dataset
 

@@ -7,8 +7,6 @@
 //
 // Class k is the orientation. An example is a function of the seed, its split and its index, made
 // when it is asked for. Cost: one random number a pixel and channel.
-#include <fmt/format.h>
-
 #include <cmath>
 #include <numbers>
 
@@ -74,12 +72,7 @@ class SyntheticImages final : public Dataset {
     return split == Split::validation ? options_.validation : options_.test;
   }
 
-  NamedTensors example(Split split, std::int64_t index, Random*) const override {
-    if (index < 0 || index >= size(split)) {
-      throw DataError(fmt::format(
-          "dataset 'synthetic_images': the {} split has {} examples; there is no number {}",
-          name_of(split), size(split), index));
-    }
+  NamedTensors make_example(Split split, std::int64_t index, Random*) const override {
     Random random = streams_.stream("synthetic", static_cast<std::uint64_t>(split),
                                     static_cast<std::uint64_t>(index));
     const std::int64_t orientation = random.below(options_.classes);

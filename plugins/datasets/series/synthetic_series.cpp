@@ -5,8 +5,6 @@
 //
 // Phase and length are drawn for each series, the length uniformly in [length / 2, length]. An
 // example is a function of the seed, its split and its index, made when it is asked for.
-#include <fmt/format.h>
-
 #include <cmath>
 #include <numbers>
 
@@ -69,11 +67,7 @@ class SyntheticSeries final : public Dataset {
                                         : options_.test;
   }
 
-  NamedTensors example(Split split, std::int64_t index, Random*) const override {
-    if (index < 0 || index >= size(split)) {
-      throw DataError(
-          fmt::format("synthetic_series: there is no example {} in {}", index, name_of(split)));
-    }
+  NamedTensors make_example(Split split, std::int64_t index, Random*) const override {
     Random random = streams_.stream("synthetic", std::uint64_t(split), std::uint64_t(index));
     const std::int64_t label = index % options_.classes;
     const std::int64_t half = options_.length / 2;

@@ -32,7 +32,7 @@ class WithLabelSets final : public Dataset {
   }
   const DatasetInfo& info() const override { return info_; }
   std::int64_t size(Split split) const override { return images_->size(split); }
-  NamedTensors example(Split split, std::int64_t index, Random* augmentation) const override {
+  NamedTensors make_example(Split split, std::int64_t index, Random* augmentation) const override {
     NamedTensors example = images_->example(split, index, augmentation);
     const auto own = example.at("class").item<std::int64_t>();
     std::vector<std::int64_t> set;

@@ -10,10 +10,10 @@
 #include <fstream>
 
 #include "framework/base/files.h"
-#include "framework/conformance/check_plugin.h"
 #include "tests/plugins/detection/small_sets.h"
 #include "tests/support/data_files.h"
 #include "tests/support/encodings.h"
+#include "tests/support/kept_contract.h"
 #include "tests/support/plugins.h"
 
 namespace attnlab::coco_test {
@@ -197,18 +197,10 @@ TEST_F(Coco, NeedsLittleMemoryWhateverTheMasks) {
 
 TEST_F(Coco, KeepsTheContract) {
   write_sets();
-  const Part part =
-      testing::make_part(Kind::dataset, "coco",
-                         "{root: " + folder_.path() + ", size: 48, jitter: [0.5, 2], flip: true}");
-  for (const conformance::CheckInfo& check : conformance::checks_of(Kind::dataset)) {
-    const conformance::CheckResult result =
-        conformance::check_plugin(testing::registry(), part, check.name);
-    EXPECT_NE(result.outcome, conformance::Outcome::failed) << check.name << ": " << result.message;
-    // Its source goes on behind the folder: a box of no area is left out.
-    if (check.name == "damage") {
-      EXPECT_EQ(result.outcome, conformance::Outcome::passed);
-    }
-  }
+  const auto outcomes = testing::expect_contract_kept(
+      "coco", "{root: " + folder_.path() + ", size: 48, jitter: [0.5, 2], flip: true}");
+  // Its source goes on behind the folder: a box of no area is left out.
+  EXPECT_EQ(outcomes.at("damage"), conformance::Outcome::passed);
 }
 
 TEST_F(Coco, LacksAnnotationsThatAreThereGzippedAlone) {

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "framework/conformance/check_plugin.h"
 #include "plugins/datasets/detection/fashion_scenes/scene.h"
 #include "tests/plugins/detection/small_sets.h"
+#include "tests/support/kept_contract.h"
 #include "tests/support/plugins.h"
 
 namespace attnlab::fashion_scenes_test {
@@ -221,20 +221,12 @@ TEST(FashionScenes, KeepTheContract) {
   const testing::TempFolder folder;
   testing::write_small_fashion(folder);
   for (const std::string form : {"true", "false"}) {
-    const Part part = testing::make_part(
-        Kind::dataset, "fashion_scenes",
+    const auto outcomes = testing::expect_contract_kept(
+        "fashion_scenes",
         "{root: " + folder.path() + ", one_shot: " + form +
             ", train: 16, test: 16, canvas: 32, size: 32, prompt_size: 16, prompts: 2}");
-    for (const conformance::CheckInfo& check : conformance::checks_of(Kind::dataset)) {
-      const conformance::CheckResult result =
-          conformance::check_plugin(testing::registry(), part, check.name);
-      EXPECT_NE(result.outcome, conformance::Outcome::failed)
-          << check.name << ": " << result.message;
-      // Its source is a rule, its `root` the folder.
-      if (check.name == "damage") {
-        EXPECT_EQ(result.outcome, conformance::Outcome::passed);
-      }
-    }
+    // Its source is a rule, its `root` the folder.
+    EXPECT_EQ(outcomes.at("damage"), conformance::Outcome::passed);
   }
 }
 

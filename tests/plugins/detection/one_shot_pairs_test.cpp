@@ -4,10 +4,10 @@
 #include <map>
 #include <set>
 
-#include "framework/conformance/check_plugin.h"
 #include "framework/data/detection/one_shot.h"
 #include "tests/plugins/detection/small_sets.h"
 #include "tests/support/data_files.h"
+#include "tests/support/kept_contract.h"
 #include "tests/support/plugins.h"
 
 namespace attnlab::one_shot_pairs_test {
@@ -305,13 +305,8 @@ TEST(OneShotPairs, LeaveOutDifficultBoxesAsPublishedAndCountThem) {
 }
 
 void expect_contract(const std::string& options) {
-  const Part part = testing::make_part(Kind::dataset, "one_shot_pairs", options);
-  for (const conformance::CheckInfo& check : conformance::checks_of(Kind::dataset)) {
-    if (check.name == "damage") continue;  // voc's own, and the folder is not under `root` here
-    const conformance::CheckResult result =
-        conformance::check_plugin(testing::registry(), part, check.name);
-    EXPECT_NE(result.outcome, conformance::Outcome::failed) << check.name << ": " << result.message;
-  }
+  // Damage is voc's and coco's own, and the folder is not under `root` here.
+  testing::expect_contract_kept("one_shot_pairs", options, "damage");
 }
 
 TEST(OneShotPairs, KeepTheContractOverVoc) {

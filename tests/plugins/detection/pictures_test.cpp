@@ -1,8 +1,8 @@
 // Pictures of one's own: any files, seen as a detector sees those of its dataset.
-#include "framework/conformance/check_plugin.h"
 #include "framework/data/image/png.h"
 #include "tests/plugins/vision/picture_files.h"
 #include "tests/support/data_files.h"
+#include "tests/support/kept_contract.h"
 #include "tests/support/plugins.h"
 #include "tests/support/temp_folder.h"
 
@@ -51,13 +51,7 @@ TEST_F(OwnPictures, HaveAPromptWhereOneIsNamed) {
 }
 
 TEST_F(OwnPictures, KeepTheContract) {
-  const Part part =
-      testing::make_part(Kind::dataset, "pictures", options("prompt: " + folder_ / "high.jpg"));
-  for (const conformance::CheckInfo& check : conformance::checks_of(Kind::dataset)) {
-    const conformance::CheckResult result =
-        conformance::check_plugin(testing::registry(), part, check.name, {.options_given = true});
-    EXPECT_NE(result.outcome, conformance::Outcome::failed) << check.name << ": " << result.message;
-  }
+  testing::expect_contract_kept("pictures", options("prompt: " + folder_ / "high.jpg"));
 }
 
 TEST_F(OwnPictures, RefuseWhatIsNone) {

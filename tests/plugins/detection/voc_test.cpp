@@ -1,11 +1,11 @@
 // VOC's layout: which pictures, which boxes, and what is refused.
 #include <filesystem>
 
-#include "framework/conformance/check_plugin.h"
 #include "tests/plugins/detection/small_sets.h"
 #include "tests/support/data_files.h"
 #include "tests/support/deadline.h"
 #include "tests/support/encodings.h"
+#include "tests/support/kept_contract.h"
 #include "tests/support/plugins.h"
 
 namespace attnlab::voc_test {
@@ -252,16 +252,9 @@ TEST_F(VocSets, SayOfADamagedPictureWhatCanBeDone) {
 }
 
 TEST_F(VocSets, KeepTheContract) {
-  const Part part = testing::make_part(Kind::dataset, "voc", options(""));
-  for (const conformance::CheckInfo& check : conformance::checks_of(Kind::dataset)) {
-    const conformance::CheckResult result =
-        conformance::check_plugin(testing::registry(), part, check.name);
-    EXPECT_NE(result.outcome, conformance::Outcome::failed) << check.name << ": " << result.message;
-    // Its source goes on behind the folder: a box of no area is left out.
-    if (check.name == "damage") {
-      EXPECT_EQ(result.outcome, conformance::Outcome::passed);
-    }
-  }
+  const auto outcomes = testing::expect_contract_kept("voc", options(""));
+  // Its source goes on behind the folder: a box of no area is left out.
+  EXPECT_EQ(outcomes.at("damage"), conformance::Outcome::passed);
 }
 
 }  // namespace

@@ -37,18 +37,12 @@ Tensor logits(Model& model, const Tensor& image, AttentionTrace* trace = nullptr
   return model.forward(batch, pass).at("logits");
 }
 
-std::int64_t parameter_count(const Model& model) {
-  std::int64_t count = 0;
-  for (const Tensor& parameter : model.parameters()) count += parameter.numel();
-  return count;
-}
-
 TEST(CrossVit, PresetsHaveThePublishedParameterCounts) {
   const SizesAlone sizes;
   // The paper's 8.8, 26.7 and 44.3 million; the counts are those of the public code's models.
-  EXPECT_EQ(parameter_count(*crossvit("preset: 9d", 240, 1000)), 8'776'592);
-  EXPECT_EQ(parameter_count(*crossvit("preset: S", 240, 1000)), 26'856'272);
-  EXPECT_EQ(parameter_count(*crossvit("preset: 18d", 240, 1000)), 44'266'976);
+  EXPECT_EQ(testing::parameter_count(*crossvit("preset: 9d", 240, 1000)), 8'776'592);
+  EXPECT_EQ(testing::parameter_count(*crossvit("preset: S", 240, 1000)), 26'856'272);
+  EXPECT_EQ(testing::parameter_count(*crossvit("preset: 18d", 240, 1000)), 44'266'976);
 }
 
 /// The model again, from its parameters by name.

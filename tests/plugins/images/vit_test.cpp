@@ -46,18 +46,12 @@ NamedTensors outputs(Model& model, const Tensor& image, AttentionTrace* trace = 
   return model.forward(batch_of(image), pass);
 }
 
-std::int64_t parameter_count(const Model& model) {
-  std::int64_t count = 0;
-  for (const Tensor& parameter : model.parameters()) count += parameter.numel();
-  return count;
-}
-
 TEST(Vit, PresetsHaveThePublishedParameterCounts) {
   const SizesAlone sizes;
   const DatasetInfo imagenet = images(3, 224, 224, 1000);
-  EXPECT_EQ(parameter_count(*vit(imagenet, "preset: Ti")), 5'717'416);
-  EXPECT_EQ(parameter_count(*vit(imagenet, "preset: S")), 22'050'664);
-  EXPECT_EQ(parameter_count(*vit(imagenet, "preset: B")), 86'567'656);
+  EXPECT_EQ(testing::parameter_count(*vit(imagenet, "preset: Ti")), 5'717'416);
+  EXPECT_EQ(testing::parameter_count(*vit(imagenet, "preset: S")), 22'050'664);
+  EXPECT_EQ(testing::parameter_count(*vit(imagenet, "preset: B")), 86'567'656);
 }
 
 TEST(Vit, OptionsWinOverThePreset) {

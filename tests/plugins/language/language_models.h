@@ -65,12 +65,6 @@ inline std::shared_ptr<Model> settled(std::shared_ptr<Model> model) {
   return model;
 }
 
-inline std::int64_t count_parameters(const Model& model) {
-  std::int64_t count = 0;
-  for (const Tensor& parameter : model.parameters()) count += parameter.numel();
-  return count;
-}
-
 inline void expect_equal(const Tensor& found, const Tensor& expected, const std::string& what = "",
                          double tolerance = 1e-10) {
   ASSERT_EQ(found.sizes(), expected.sizes()) << what;

@@ -1,17 +1,15 @@
 // Text streams: streams without loss, windows from anywhere, overlapping windows, lines.
 #include <limits>
-#include <map>
 #include <set>
 
-#include "framework/conformance/check_plugin.h"
 #include "framework/data/loader.h"
 #include "tests/plugins/language/text_streams.h"
 
 namespace attnlab::text_stream_test {
 namespace {
 
+using testing::expect_contract_kept;
 using testing::list_of;
-using testing::make_dataset;
 using testing::Numbers;
 using testing::TempFolder;
 
@@ -211,16 +209,6 @@ TEST_F(TextStream, MakesEachLineAnExampleThatSeesNoOther) {
   EXPECT_EQ(dataset->cost(Split::test, 1), 1);
 }
 
-/// Every check of the kit.
-void expect_kept(const std::string& id, const std::string& options) {
-  const Part part = testing::make_part(Kind::dataset, id, options);
-  for (const conformance::CheckInfo& check : conformance::checks_of(Kind::dataset)) {
-    const conformance::CheckResult result =
-        conformance::check_plugin(testing::registry(), part, check.name);
-    EXPECT_NE(result.outcome, conformance::Outcome::failed) << check.name << ": " << result.message;
-  }
-}
-
 class TextStreamOptions : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(TextStreamOptions, KeepTheContract) {
@@ -234,45 +222,13 @@ TEST_P(TextStreamOptions, KeepTheContract) {
   folder.write("valid.txt", text.substr(0, 500));
   folder.write("test.txt", text.substr(1000, 700));
   const std::string options = GetParam();
-  expect_kept("text_stream", "{root: " + folder.path() + ", window: 12, " + options + "}");
+  expect_contract_kept("text_stream", "{root: " + folder.path() + ", window: 12, " + options + "}");
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TextStreamOptions,
                          ::testing::Values("unit: word", "unit: byte, order: random",
                                            "unit: character, stride: 5, eval_rows: 2",
                                            "lines: true, split_marks: true", "word_swap: 0.05"));
-
-TEST(SyntheticText, KeepsTheContract) {
-  expect_kept("synthetic_text", "{train: 2000, validation: 300, test: 500}");
-  EXPECT_THROW(make_dataset("synthetic_text", "{test: 9223372036854775807}"), ConfigError);
-}
-
-TEST(SyntheticText, IsAChainOfWordsThatHelpsToPredict) {
-  const auto dataset = make_dataset("synthetic_text", "{train: 20000, words: 8, window: 1000}");
-  std::string text;
-  std::int64_t before = -1;
-  for (std::int64_t p = 0; p + 1000 <= 20000; p += 1000) {
-    for (const std::int64_t token :
-         list_of(dataset->example(Split::train, p, nullptr).at("tokens"))) {
-      text += dataset->codec()->decode(token, before);
-      before = token;
-    }
-  }
-  std::map<std::string, std::set<std::string>> followers;
-  std::string last, word;
-  for (const char c : text.substr(text.find('\n') + 1)) {
-    ASSERT_TRUE(c == ' ' || c == '\n' || (c >= 'a' && c <= 'z'));
-    if (c >= 'a') {
-      word += c;
-      continue;
-    }
-    if (!last.empty()) followers[last].insert(word);
-    last = word;
-    word.clear();
-  }
-  EXPECT_LE(followers.size(), 8U);
-  for (const auto& [from, to] : followers) EXPECT_LE(to.size(), 4U) << from;
-}
 
 }  // namespace
 }  // namespace attnlab::text_stream_test

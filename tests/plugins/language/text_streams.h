@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/data_files.h"
+#include "tests/support/kept_contract.h"
 #include "tests/support/plugins.h"
 #include "tests/support/temp_folder.h"
 

@@ -23,7 +23,7 @@ std::shared_ptr<Model> lm(const std::string& options = kGpt,
 
 std::int64_t parameters_of(const std::string& options, std::int64_t vocabulary,
                            std::int64_t window) {
-  return count_parameters(*make_model("transformer_lm", text_of(window, vocabulary), options));
+  return parameter_count(*make_model("transformer_lm", text_of(window, vocabulary), options));
 }
 
 TEST(TransformerLm, HasThePublishedSizes) {

@@ -46,7 +46,7 @@ Tensor in_segments(Model& model, const Batch& whole, std::int64_t length = kWind
 
 TEST(TransformerXl, HasThePublishedSize) {
   const auto model = make_model("transformer_xl", text_of(150, 267735), "{preset: standard}");
-  EXPECT_EQ(count_parameters(*model), 151'107'538) << "151M";
+  EXPECT_EQ(parameter_count(*model), 151'107'538) << "151M";
 }
 
 TEST(TransformerXl, StartsAsPublished) {
@@ -80,7 +80,7 @@ TEST(TransformerXl, StartsAsPublished) {
 }
 
 TEST(TransformerXl, SharesItsBiasesAmongLayersUnlessTold) {
-  const auto count = [](const std::string& more) { return count_parameters(*xl(more)); };
+  const auto count = [](const std::string& more) { return parameter_count(*xl(more)); };
   EXPECT_EQ(count("") - count(", biases: none"), 2 * kDim);
   EXPECT_EQ(count(", biases: layer") - count(", biases: none"), 2 * 2 * kDim);
 }

@@ -263,11 +263,8 @@ TEST(PointTransformer, SaysWhereVoxelsOfAnyOrderAre) {
 
 std::int64_t parameters_of(const std::string& preset) {
   const SizesAlone sizes;
-  const auto model =
-      testing::make_model("point_transformer", voxel_data(16), "{preset: " + preset + "}");
-  std::int64_t count = 0;
-  for (const Tensor& parameter : model->parameters()) count += parameter.numel();
-  return count;
+  return testing::parameter_count(
+      *testing::make_model("point_transformer", voxel_data(16), "{preset: " + preset + "}"));
 }
 
 // The published model has 46.2 million parameters.

@@ -196,10 +196,9 @@ TEST(TimeseriesTransformer, TrainsEveryParameter) {
 
 TEST(TimeseriesTransformer, HasTheParametersOfThePublishedModel) {
   const auto model = make_model("timeseries_transformer", data(29, false, 12));
-  std::int64_t count = 0;
-  for (const Tensor& parameter : model->parameters()) count += parameter.numel();
   const std::int64_t layer = 4 * (128 * 128 + 128) + 2 * 128 * 256 + 256 + 128 + 4 * 128;
-  EXPECT_EQ(count, 128 * 3 * 12 + 128 + 3 * layer + 2 * 128 + 128 * 4 + 4);
+  EXPECT_EQ(testing::parameter_count(*model),
+            128 * 3 * 12 + 128 + 3 * layer + 2 * 128 + 128 * 4 + 4);
 }
 
 TEST(TimeseriesTransformer, StartsAsPyTorchDoes) {

@@ -7,6 +7,7 @@
 #include "tests/plugins/vision/picture_files.h"
 #include "tests/support/data_files.h"
 #include "tests/support/encodings.h"
+#include "tests/support/kept_contract.h"
 #include "tests/support/plugins.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/unprivileged.h"
@@ -480,14 +481,8 @@ TEST_F(ImageFolders, KeepTheContractWithoutWhatIsDamaged) {
 
 TEST_F(ImageFolders, KeepTheContract) {
   for (const char* more : {"", ", augmentation: {resized_crop: true, flip: true, policy: three}"}) {
-    const Part part = testing::make_part(Kind::dataset, "image_folder",
-                                         "{root: " + folder_.path() + ", size: 8" + more + "}");
-    for (const conformance::CheckInfo& check : conformance::checks_of(Kind::dataset)) {
-      const conformance::CheckResult result =
-          conformance::check_plugin(testing::registry(), part, check.name, {.options_given = true});
-      EXPECT_NE(result.outcome, conformance::Outcome::failed)
-          << check.name << ": " << result.message;
-    }
+    testing::expect_contract_kept("image_folder",
+                                  "{root: " + folder_.path() + ", size: 8" + more + "}");
   }
 }
 

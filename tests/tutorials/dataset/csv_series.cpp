@@ -105,11 +105,7 @@ class CsvSeries final : public Dataset {
     return split == Split::validation ? 0 : static_cast<std::int64_t>(series(split).size());
   }
 
-  NamedTensors example(Split split, std::int64_t index, Random*) const override {
-    if (index < 0 || index >= size(split)) {
-      throw DataError("csv_series: there is no example " + std::to_string(index) + " in " +
-                      std::string(name_of(split)) + ", which has " + std::to_string(size(split)));
-    }
+  NamedTensors make_example(Split split, std::int64_t index, Random*) const override {
     const Series& one = series(split)[static_cast<std::size_t>(index)];
     const auto length = static_cast<std::int64_t>(one.values.size());
     return {{"series", at::tensor(one.values).view({length, 1})},

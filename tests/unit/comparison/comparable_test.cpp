@@ -283,11 +283,10 @@ TEST_F(ComparableTest, ComparesByTheMetricOfAnEvaluation) {
   for (const char* attention : {"standard", "quest"}) {
     for (std::int64_t seed = 0; seed < 2; ++seed) {
       const RunFolder folder = write_run("small", attention, seed, {{"accuracy", 0.5}});
-      EvaluationRecord fog{"fog", "0123456789abcdef", "test", true, "", {}, kMadeMetrics};
-      fog.metrics = {{"accuracy", attention[0] == 'q' ? 0.25 : 0.125}, {"nll", 2}};
-      fog.done = attention[0] == 's' || seed == 0;
-      if (!fog.done) fog.reason = "no memory";
-      write_evaluation(folder.path(), fog);
+      const bool quest = attention[0] == 'q';
+      write_evaluation(folder.path(),
+                       evaluated("fog", {{"accuracy", quest ? 0.25 : 0.125}, {"nll", 2}},
+                                 quest && seed == 1 ? "no memory" : ""));
     }
   }
   const Comparison comparison = compare("fog/accuracy");
@@ -299,8 +298,7 @@ TEST_F(ComparableTest, ComparesByTheMetricOfAnEvaluation) {
 }
 
 TEST_F(ComparableTest, WritesNoDeviationOfOneEvaluation) {
-  EvaluationRecord fog{"fog", "0123456789abcdef", "test", true, "", {}, kMadeMetrics};
-  fog.metrics = {{"accuracy", 0.25}};
+  const EvaluationRecord fog = evaluated("fog", {{"accuracy", 0.25}});
   const auto sd = [&] {
     const json read = json::parse(comparison_json(compare()));
     return read.at("rows").at(0).at("evaluations").at("fog/accuracy").at("sd");
@@ -314,8 +312,7 @@ TEST_F(ComparableTest, WritesNoDeviationOfOneEvaluation) {
 TEST_F(ComparableTest, RefusesToCompareEvaluationsThatChangedDifferentThings) {
   for (const char* attention : {"standard", "quest"}) {
     const RunFolder folder = write_run("small", attention, 0, {{"accuracy", 0.5}});
-    EvaluationRecord fog{"fog", "0123456789abcdef", "test", true, "", {}, kMadeMetrics};
-    fog.metrics = {{"accuracy", 0.25}};
+    EvaluationRecord fog = evaluated("fog", {{"accuracy", 0.25}});
     fog.set = attention[0] == 'q' ? R"({"severity":1})" : R"({"severity":5})";
     write_evaluation(folder.path(), fog);
   }
@@ -328,8 +325,7 @@ TEST_F(ComparableTest, RefusesToCompareEvaluationsThatChangedDifferentThings) {
 TEST_F(ComparableTest, RefusesToCompareEvaluationsOfAveragedWeightsWithThoseOfTheLast) {
   const auto filed = [&](const char* attention, const char* weights) {
     const RunFolder folder = write_run("small", attention, 0, {{"accuracy", 0.5}});
-    EvaluationRecord fog{"fog", "0123456789abcdef", "test", true, "", {}, kMadeMetrics};
-    fog.metrics = {{"accuracy", 0.25}};
+    EvaluationRecord fog = evaluated("fog", {{"accuracy", 0.25}});
     fog.weights = weights;
     write_evaluation(folder.path(), fog);
   };
@@ -345,8 +341,7 @@ TEST_F(ComparableTest, RefusesToCompareEvaluationsOfAveragedWeightsWithThoseOfTh
 
 /// An evaluation's result. @param set  what it changes, JSON
 EvaluationRecord result(const std::string& entry, const std::string& set) {
-  EvaluationRecord out{entry, "0123456789abcdef", "test", true, "", {}, kMadeMetrics};
-  out.metrics = {{"accuracy", 0.25}, {"outcome/correct", 1}};
+  EvaluationRecord out = evaluated(entry, {{"accuracy", 0.25}, {"outcome/correct", 1}});
   out.set = set;
   return out;
 }

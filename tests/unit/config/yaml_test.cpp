@@ -45,17 +45,16 @@ TEST(ParseYaml, ReadsEmptyTildeAndNullAsNull) {
 }
 
 TEST(ParseYaml, RefusesAKeyThatStandsTwiceAndShowsBothPlaces) {
-  EXPECT_EQ(refusal("a: 1\nm:\n  k: 1\n  j: 2\n  k: 3\n"),
-            "f.yaml:5:3: the key 'k' stands here twice; the first is f.yaml:3:3");
-  EXPECT_EQ(refusal("{x: 1, \"x\": 2}"),
-            "f.yaml:1:8: the key 'x' stands here twice; the first is f.yaml:1:2");
+  EXPECT_THAT(refusal("a: 1\nm:\n  k: 1\n  j: 2\n  k: 3\n"),
+              says({"f.yaml:5:3:", "'k'", "f.yaml:3:3"}));
+  EXPECT_THAT(refusal("{x: 1, \"x\": 2}"), says({"f.yaml:1:8:", "'x'", "f.yaml:1:2"}));
 }
 
 TEST(ParseYaml, ReportsEveryWrongKeyOfAFileAtOnce) {
-  EXPECT_EQ(refusal("a: 1\na: 2\n<<: {b: 1}\n[c]: 3\n"),
-            "f.yaml:2:1: the key 'a' stands here twice; the first is f.yaml:1:1\n"
-            "f.yaml:3:1: the merge key '<<' is not of YAML 1.2; use extends: FILE\n"
-            "f.yaml:4:1: a key must be a plain word");
+  EXPECT_THAT(refusal("a: 1\na: 2\n<<: {b: 1}\n[c]: 3\n"),
+              says_lines({{"f.yaml:2:1:", "'a'", "f.yaml:1:1"},
+                          {"f.yaml:3:1:", "'<<'", "YAML 1.2", "extends: FILE"},
+                          {"f.yaml:4:1:", "plain word"}}));
 }
 
 TEST(ParseYaml, TakesThreeQuestionMarksInsideBracesToo) {
@@ -72,15 +71,14 @@ TEST(ParseYaml, TakesThreeQuestionMarksInsideBracesToo) {
 }
 
 TEST(ParseYaml, RefusesWhatIsNoText) {
-  EXPECT_EQ(refusal("a: 1\nb: \xff\n"),
-            "f.yaml:2:4: this is not UTF-8; save the file in that encoding");
-  EXPECT_EQ(refusal("\xff\xfe"
-                    "a\n"),
-            "f.yaml:1:1: is not UTF-8 but UTF-16; convert the file (iconv -t UTF-8 -f UTF-16)");
+  EXPECT_THAT(refusal("a: 1\nb: \xff\n"), says({"f.yaml:2:4:", "UTF-8", "save the file"}));
+  EXPECT_THAT(refusal("\xff\xfe"
+                      "a\n"),
+              says({"f.yaml:1:1:", "iconv -t UTF-8 -f UTF-16"}));
   for (const char* cut : {"a\xc3", "\xe2\x82", "\xf0\x9f\x98", "\xc0\x80", "\xed\xa0\x80"}) {
     EXPECT_THAT(refusal(cut), EndsWith("save the file in that encoding"));
   }
-  EXPECT_EQ(refusal(std::string("a: \0", 4)), "f.yaml:1:4: a control character; YAML has none");
+  EXPECT_THAT(refusal(std::string("a: \0", 4)), says({"f.yaml:1:4:", "control character"}));
   EXPECT_EQ(parse_yaml("a: é€😀\n", "f.yaml").at("a").text(), "é€😀");
 }
 
@@ -113,7 +111,7 @@ TEST(ParseYaml, CopiesAnchoredValuesWhereAliasesStand) {
 
 TEST(ParseYaml, RefusesAliasesOfNothingAndOfWhatHoldsThem) {
   EXPECT_THAT(refusal("a: *nobody\n"), StartsWith("f.yaml:1:4: "));
-  EXPECT_EQ(refusal("a: &x [1, *x]\n"), "f.yaml:1:11: an alias cannot stand inside what it names");
+  EXPECT_THAT(refusal("a: &x [1, *x]\n"), says({"f.yaml:1:11:", "alias"}));
 }
 
 TEST(ParseYaml, StopsAnAliasBombBeforeItFillsTheMemory) {
@@ -131,7 +129,7 @@ TEST(ParseYaml, StopsAnAliasBombBeforeItFillsTheMemory) {
 }
 
 TEST(ParseYaml, RefusesSeveralDocuments) {
-  EXPECT_EQ(refusal("a: 1\n---\nb: 2\n"), "f.yaml: holds more than one YAML document; keep one");
+  EXPECT_THAT(refusal("a: 1\n---\nb: 2\n"), says({"f.yaml:", "keep one"}));
 }
 
 TEST(ParseYaml, RefusesDeepNestingWithoutCrashing) {
@@ -147,8 +145,7 @@ TEST(ParseYaml, RefusesDeepNestingWithoutCrashing) {
 TEST(ParseYaml, RefusesDeepBlocksWithTheirLine) {
   std::string text;
   for (std::size_t i = 0; i < 3000; ++i) text += std::string(i, ' ') + "a:\n";
-  EXPECT_EQ(refusal(text),
-            "f.yaml:101:101: nested deeper than 100 maps and lists; make it flatter");
+  EXPECT_THAT(refusal(text), says({"f.yaml:101:101:", "100", "make it flatter"}));
 }
 
 TEST(ParseYaml, RefusesMapsThatTakeLongToSearch) {
@@ -156,7 +153,7 @@ TEST(ParseYaml, RefusesMapsThatTakeLongToSearch) {
   for (int i = 0; i < 200'000; ++i) text += "key" + std::to_string(i) + ": 1\n";
   // What follows the key that is too many is not read: its syntax error would be the answer else.
   text += "]\n";
-  EXPECT_EQ(refusal(text), "f.yaml:2001:1: a map has at most 2000 keys; split it");
+  EXPECT_THAT(refusal(text), says({"f.yaml:2001:1:", "2000 keys", "split it"}));
 }
 
 TEST(ParseYaml, NamesThePlaceOfASyntaxError) {

@@ -87,20 +87,6 @@ TEST(DatasetKit, FindsFieldsOfAnAxisThatDisagree) {
   EXPECT_THAT(failure("description", wrong), HasSubstr("rows where other fields of axis 'node'"));
 }
 
-TEST(DatasetKit, FindsIndicesThatAreNotRefused) {
-  EXPECT_THAT(failure("index_range", [](Toy& toy) { toy.range = false; }),
-              HasSubstr("asked for train example -1 of 20, the dataset gives one"));
-  EXPECT_THAT(failure("index_range",
-                      [](Toy& toy) {
-                        toy.range = false;
-                        toy.changed = [](NamedTensors all, Split, std::int64_t index, Random*) {
-                          if (index < 0) throw std::out_of_range("vector\nframe #0: f (0x1)");
-                          return all;
-                        };
-                      }),
-              ::testing::EndsWith("another exception than a DataError: vector"));
-}
-
 TEST(DatasetKit, FindsExamplesThatDifferWhenAskedForAgain) {
   auto asked = std::make_shared<std::atomic<int>>(0);
   EXPECT_THAT(failure("determinism", with("image", [=](const Tensor& x) { return x + ++*asked; })),

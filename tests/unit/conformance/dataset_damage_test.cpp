@@ -38,8 +38,7 @@ class Bytes final : public Dataset {
   std::int64_t size(Split split) const override {
     return split == Split::train ? static_cast<std::int64_t>(text_.size()) - 1 : 0;
   }
-  NamedTensors example(Split split, std::int64_t index, Random*) const override {
-    if (index < 0 || index >= size(split)) throw DataError("no such example");
+  NamedTensors make_example(Split, std::int64_t index, Random*) const override {
     return {{"class", at::scalar_tensor(std::int64_t(text_[std::size_t(index) + 1]), at::kLong)}};
   }
 

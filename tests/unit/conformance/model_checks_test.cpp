@@ -154,8 +154,7 @@ class ThreeExamples final : public Dataset {
   explicit ThreeExamples(std::shared_ptr<const Dataset> all) : all_(std::move(all)) {}
   const DatasetInfo& info() const override { return all_->info(); }
   std::int64_t size(Split) const override { return 3; }
-  NamedTensors example(Split split, std::int64_t index, Random* augmentation) const override {
-    if (index < 0 || index >= size(split)) throw DataError("no such example");
+  NamedTensors make_example(Split split, std::int64_t index, Random* augmentation) const override {
     return all_->example(split, index, augmentation);
   }
 

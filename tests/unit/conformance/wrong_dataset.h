@@ -38,8 +38,7 @@ class Toy final : public Dataset {
   std::int64_t size(Split split) const override {
     return sizes ? sizes(split) : split == Split::train ? 20 : split == Split::test ? 7 : 0;
   }
-  NamedTensors example(Split split, std::int64_t index, Random* augmentation) const override {
-    if (range && (index < 0 || index >= size(split))) throw DataError("no such example");
+  NamedTensors make_example(Split split, std::int64_t index, Random* augmentation) const override {
     NamedTensors all = sound(split, index, augmentation);
     return changed ? changed(std::move(all), split, index, augmentation) : all;
   }
@@ -71,7 +70,6 @@ class Toy final : public Dataset {
 
   RandomStreams streams;
   DatasetInfo info_;
-  bool range = true;
   std::function<std::int64_t(Split)> sizes;
   std::function<NamedTensors(NamedTensors, Split, std::int64_t, Random*)> changed;
   std::function<void(Batch&)> batched;

@@ -5,14 +5,20 @@
 namespace attnlab::dataset_test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::message_of;
 
 class Pairs final : public Dataset {
  public:
+  Pairs() { info_.name = "pairs"; }
   const DatasetInfo& info() const override { return info_; }
-  std::int64_t size(Split) const override { return 0; }
-  NamedTensors example(Split, std::int64_t, Random*) const override { return {}; }
+  std::int64_t size(Split split) const override {
+    return split == Split::train ? 3 : split == Split::test ? 1 : 0;
+  }
+  NamedTensors make_example(Split, std::int64_t index, Random*) const override {
+    return {{"x", at::scalar_tensor(index, at::kLong)}};
+  }
 
  private:
   DatasetInfo info_;
@@ -69,6 +75,23 @@ TEST(Collate, RefusesFieldsThatDisagree) {
   EXPECT_THROW(
       Pairs().collate({{{"x", at::zeros({2})}}, {{"x", at::zeros({2})}, {"y", at::zeros({2})}}}),
       DataError);
+}
+
+TEST(Dataset, GivesTheExamplesOfASplitAndRefusesOtherIndices) {
+  const Pairs pairs;
+  for (const std::int64_t index : {0, 1, 2}) {
+    EXPECT_EQ(pairs.example(Split::train, index, nullptr).at("x").item<std::int64_t>(), index);
+  }
+  const std::vector<std::pair<Split, std::int64_t>> absent = {
+      {Split::train, 3},         {Split::train, -1},     {Split::train, INT64_MIN},
+      {Split::train, INT64_MAX}, {Split::validation, 0}, {Split::test, 1}};
+  for (const auto& place : absent) {
+    const Split split = place.first;
+    const std::int64_t index = place.second;
+    EXPECT_THAT(message_of<DataError>([&] { pairs.example(split, index, nullptr); }),
+                AllOf(HasSubstr("'pairs'"), HasSubstr(std::to_string(index)),
+                      HasSubstr(std::string(name_of(split)))));
+  }
 }
 
 TEST(DatasetInfo, NamesItsFieldsWhenOneIsMissing) {

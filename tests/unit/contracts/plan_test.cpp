@@ -19,7 +19,7 @@ class Sets final : public Dataset {
   explicit Sets(std::int64_t size) : size_(size) {}
   const DatasetInfo& info() const override { return info_; }
   std::int64_t size(Split) const override { return size_; }
-  NamedTensors example(Split, std::int64_t, Random*) const override { return {}; }
+  NamedTensors make_example(Split, std::int64_t, Random*) const override { return {}; }
   std::int64_t cost(Split, std::int64_t index) const override { return index % 7 + 1; }
 
  private:

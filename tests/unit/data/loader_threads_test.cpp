@@ -15,7 +15,7 @@ class Counting final : public Dataset {
  public:
   const DatasetInfo& info() const override { return info_; }
   std::int64_t size(Split) const override { return 20; }
-  NamedTensors example(Split, std::int64_t index, Random*) const override {
+  NamedTensors make_example(Split, std::int64_t index, Random*) const override {
     return {{"x", at::tensor({static_cast<double>(index)}, at::kDouble)}};
   }
 

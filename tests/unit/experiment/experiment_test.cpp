@@ -58,35 +58,29 @@ TEST_F(ExperimentTest, LabelsAnAttentionAsItIsAsked) {
 }
 
 TEST_F(ExperimentTest, ReportsTheProblemsOfAllPartsAtOnce) {
-  EXPECT_THAT(
-      refusal("schema: 1\nmodle: 1\nmodel: {use: vit, dmi: 2}\nattention: {use: qest}\n"
-              "task: {use: sorting, smoothing: 2}\ndataset: {use: pictures}\n"
-              "train: {epochs: 0, optimiser: {}}\nseeds: [0, -1, x]\nname: a/b\n"),
-      AllOf(
-          HasSubstr("f.yaml:2:1: unknown key 'modle' of an experiment; did you mean 'model'?\n"),
-          HasSubstr("f.yaml:3:19: model: unknown key 'dmi' of model 'vit'; did you mean 'dim'?\n"),
-          HasSubstr("f.yaml:4:18: attention: there is no attention 'qest'; did you mean 'quest'? "
-                    "(attnlab list --explain"),
-          HasSubstr("f.yaml:5:33: task.smoothing: 2 is out of range; expected float in [0, 1]\n"),
-          HasSubstr("f.yaml:7:20: train: unknown key 'optimiser' of train; did you mean "
-                    "'optimizer'?\n"),
-          HasSubstr("f.yaml:7:17: train.epochs: 0 is out of range; expected int >= 1"),
-          HasSubstr("f.yaml:8:12: seeds: -1 is out of range; expected list of int >= 0\n"),
-          HasSubstr("f.yaml:8:16: seeds: expected an integer, found x\n"),
-          HasSubstr("f.yaml:9:7: name: expected a word without slashes\n")));
+  EXPECT_THAT(refusal("schema: 1\nmodle: 1\nmodel: {use: vit, dmi: 2}\nattention: {use: qest}\n"
+                      "task: {use: sorting, smoothing: 2}\ndataset: {use: pictures}\n"
+                      "train: {epochs: 0, optimiser: {}}\nseeds: [0, -1, x]\nname: a/b\n"),
+              says_lines({{"f.yaml:2:1:", "'modle'", "'model'"},
+                          {"f.yaml:3:19:", "model:", "'dmi'", "'vit'", "'dim'"},
+                          {"f.yaml:4:18:", "attention:", "'qest'", "'quest'"},
+                          {"f.yaml:5:33:", "task.smoothing: 2", "[0, 1]"},
+                          {"f.yaml:7:20:", "train:", "'optimiser'", "'optimizer'"},
+                          {"f.yaml:7:17:", "train.epochs: 0"},
+                          {"f.yaml:8:12:", "seeds: -1"},
+                          {"f.yaml:8:16:", "seeds:", "found x"},
+                          {"f.yaml:9:7:", "name:", "slashes"}}));
 }
 
 TEST_F(ExperimentTest, SaysOfAnUnknownKeyToWhichPartItMayBelong) {
   EXPECT_THAT(refusal(kImages + "smoothing: 0.5\n"),
-              EndsWith("f.yaml:6:1: unknown key 'smoothing' of an experiment; did you mean "
-                       "'task.smoothing'?"));
+              says_lines({{"f.yaml:6:1:", "'smoothing'", "'task.smoothing'"}}));
 }
 
 TEST_F(ExperimentTest, RefusesSeedsThatAreNoneOrStandTwice) {
-  EXPECT_THAT(refusal(kImages + "seeds: [0, 3, 0]\n"),
-              EndsWith("f.yaml:6:15: seeds: 0 stands twice"));
-  EXPECT_THAT(refusal(kImages + "seeds: []\n"), StartsWith("f.yaml:6:8: seeds: expected some"));
-  EXPECT_THAT(refusal(kImages + "seeds: 3\n"), EndsWith("found 3; write [3]"));
+  EXPECT_THAT(refusal(kImages + "seeds: [0, 3, 0]\n"), says_lines({{"f.yaml:6:15:", "seeds: 0"}}));
+  EXPECT_THAT(refusal(kImages + "seeds: []\n"), says_lines({{"f.yaml:6:8:", "seeds:"}}));
+  EXPECT_THAT(refusal(kImages + "seeds: 3\n"), says_lines({{"seeds", "found 3", "[3]"}}));
 }
 
 TEST_F(ExperimentTest, ReadsTrainingAndEvaluationsBesideAPartThatIsWrong) {
@@ -119,10 +113,9 @@ TEST_F(ExperimentTest, WantsTheSchemaItKnows) {
 }
 
 TEST_F(ExperimentTest, RefusesAModelOnDataThatItCannotTake) {
-  EXPECT_EQ(refusal("schema: 1\nmodel: {use: vit}\nattention: quest\ntask: sorting\n"
-                    "dataset: {use: texts}\n"),
-            "f.yaml:2:14: model 'vit' takes 'image', which nothing gives: dataset 'texts' gives "
-            "tokens, class");
+  EXPECT_THAT(refusal("schema: 1\nmodel: {use: vit}\nattention: quest\ntask: sorting\n"
+                      "dataset: {use: texts}\n"),
+              says({"f.yaml:2:14:", "'vit'", "'image'", "'texts'"}));
 }
 
 TEST_F(ExperimentTest, RefusesATaskWhoseInputNobodyGives) {
@@ -152,8 +145,8 @@ TEST_F(ExperimentTest, RefusesAnAttentionWithoutATraitThatTheModelNeeds) {
 }
 
 TEST_F(ExperimentTest, RefusesABatchThatDoesNotDivide) {
-  EXPECT_EQ(refusal(kImages + "train: {batch_size: 10, accumulate: 3}\n"),
-            "f.yaml:6:37: train.accumulate: 3 does not divide train.batch_size 10");
+  EXPECT_THAT(refusal(kImages + "train: {batch_size: 10, accumulate: 3}\n"),
+              says({"f.yaml:6:37:", "train.accumulate: 3", "train.batch_size 10"}));
 }
 
 TEST_F(ExperimentTest, RefusesANameThatIsNoFoldersName) {
@@ -184,20 +177,18 @@ TEST_F(ExperimentTest, RecordsEverythingEveryHundredStepsWhereNoMoreIsSaid) {
 }
 
 TEST_F(ExperimentTest, NamesWhatATraceCannotRecord) {
-  EXPECT_EQ(refusal(kImages + "trace: {evry: 3, every: -1, record: [entropy, logit_maxx]}\n"),
-            "f.yaml:6:9: trace: unknown key 'evry' of trace; did you mean 'every'?\n"
-            "f.yaml:6:25: trace.every: -1 is out of range; expected int >= 0\n"
-            "f.yaml:6:47: trace.record: 'logit_maxx' is none of logit_max, query_norm, key_norm, "
-            "key_norm_by_kind, entropy, bias; did you mean 'logit_max'?");
-  EXPECT_EQ(refusal(kImages + "trace: {record: []}\n"),
-            "f.yaml:6:17: trace.record: names nothing to record; name some of logit_max, "
-            "query_norm, key_norm, key_norm_by_kind, entropy, bias, or set trace.every to 0");
+  EXPECT_THAT(refusal(kImages + "trace: {evry: 3, every: -1, record: [entropy, logit_maxx]}\n"),
+              says_lines({{"f.yaml:6:9:", "trace:", "'evry'", "'every'"},
+                          {"f.yaml:6:25:", "trace.every: -1"},
+                          {"f.yaml:6:47:", "trace.record:", "'logit_maxx'", "'logit_max'"}}));
+  EXPECT_THAT(refusal(kImages + "trace: {record: []}\n"),
+              says({"f.yaml:6:17:", "trace.record:", "set trace.every to 0"}));
 }
 
 TEST_F(ExperimentTest, RefusesToRecordKindsOfTokensThatTheDatasetDoesNotKnow) {
-  EXPECT_EQ(refusal(kImages + "trace: {record: [entropy, key_norm_by_kind]}\n"),
-            "f.yaml:6:17: trace.record: 'key_norm_by_kind' takes the field 'kind', which dataset "
-            "'pictures' does not give (it gives image, class); leave it out");
+  EXPECT_THAT(refusal(kImages + "trace: {record: [entropy, key_norm_by_kind]}\n"),
+              says({"f.yaml:6:17:", "trace.record:", "'key_norm_by_kind'", "'kind'", "'pictures'",
+                    "leave it out"}));
   EXPECT_EQ(resolve(kImages + "trace: {every: 0, record: [key_norm_by_kind]}\n").trace.every, 0);
 }
 

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/support/temp_folder.h"
+#include "tests/unit/report/kept_pictures.h"
 
 namespace attnlab::box_pictures_test {
 namespace {
@@ -12,20 +12,10 @@ namespace {
 using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using testing::TempFolder;
 
-class BoxPictures : public ::testing::Test {
+class BoxPictures : public testing::KeptPictures {
  protected:
-  void add_run(const std::string& attention, std::int64_t seed, const json& boxes) {
-    RunRecord run;
-    run.experiment = "scenes";
-    run.attention = attention;
-    run.seed = seed;
-    const std::string name = attention + std::to_string(seed);
-    run.folder = temp_ / name;
-    if (!boxes.is_null()) temp_.write(name + "/boxes.json", json{{"boxes", {boxes}}}.dump());
-    runs_.push_back(std::move(run));
-  }
+  BoxPictures() : KeptPictures("scenes", "boxes") {}
   /// A picture of 40 x 20 with a grid of 3 x 1 cells of 16 pixels, of which the third is padding
   /// but for its first 8 columns.
   static json picture() {
@@ -45,10 +35,6 @@ class BoxPictures : public ::testing::Test {
     notes_.clear();
     return box_pictures_of(runs_, notes_);
   }
-
-  TempFolder temp_;
-  std::vector<RunRecord> runs_;
-  std::vector<std::string> notes_;
 };
 
 TEST_F(BoxPictures, AreThoseOfTheFirstSeedThatHasAny) {

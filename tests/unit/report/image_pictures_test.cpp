@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/support/temp_folder.h"
+#include "tests/unit/report/kept_pictures.h"
 
 namespace attnlab::image_pictures_test {
 namespace {
@@ -12,20 +12,10 @@ namespace {
 using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using testing::TempFolder;
 
-class ImagePictures : public ::testing::Test {
+class ImagePictures : public testing::KeptPictures {
  protected:
-  void add_run(const std::string& attention, std::int64_t seed, const json& image) {
-    RunRecord run;
-    run.experiment = "photos";
-    run.attention = attention;
-    run.seed = seed;
-    const std::string name = attention + std::to_string(seed);
-    run.folder = temp_ / name;
-    if (!image.is_null()) temp_.write(name + "/images.json", json{{"images", {image}}}.dump());
-    runs_.push_back(std::move(run));
-  }
+  ImagePictures() : KeptPictures("photos", "images") {}
   static json version(const char* name, const char* image, const char* words, bool wrong) {
     return {{"name", name}, {"image", image}, {"words", words}, {"wrong", wrong}};
   }
@@ -46,10 +36,6 @@ class ImagePictures : public ::testing::Test {
     notes_.clear();
     return image_pictures_of(runs_, notes_);
   }
-
-  TempFolder temp_;
-  std::vector<RunRecord> runs_;
-  std::vector<std::string> notes_;
 };
 
 TEST_F(ImagePictures, AreThoseOfTheFirstSeedThatHasAny) {

@@ -373,9 +373,9 @@ TEST_F(ReportTest, ComparesEachExperimentByItsOwnHeadline) {
 TEST_F(ReportTest, ShowsEvaluationsBesideTheResults) {
   for (const char* attention : {"standard", "quest"}) {
     const RunFolder folder = write_run("small", attention, 0, done(0.5));
-    EvaluationRecord fog{"fog", "0123456789abcdef", "test", true, "", {}, kMadeMetrics};
-    fog.metrics = {{"accuracy", attention[0] == 'q' ? 0.375 : 0.25}, {"nll", 3}};
-    write_evaluation(folder.path(), fog);
+    write_evaluation(
+        folder.path(),
+        evaluated("fog", {{"accuracy", attention[0] == 'q' ? 0.375 : 0.25}, {"nll", 3}}));
   }
   const Report made = report();
   EXPECT_THAT(results_html(made), AllOf(HasSubstr("fog/accuracy (%)"), HasSubstr(">37.50<"),
@@ -389,10 +389,8 @@ TEST_F(ReportTest, ShowsEvaluationsBesideTheResults) {
 TEST_F(ReportTest, CountsTheSeedsOfAnEvaluationThatFailed) {
   for (const std::int64_t seed : {0, 1}) {
     const RunFolder folder = write_run("small", "standard", seed, done(0.5));
-    EvaluationRecord fog{"fog", "0123456789abcdef", "test", seed == 0, "", {}, kMadeMetrics};
-    fog.metrics = {{"accuracy", 0.25}};
-    if (!fog.done) fog.reason = "no memory";
-    write_evaluation(folder.path(), fog);
+    write_evaluation(folder.path(),
+                     evaluated("fog", {{"accuracy", 0.25}}, seed == 0 ? "" : "no memory"));
   }
   const Report made = report();
   EXPECT_THAT(results_html(made), HasSubstr(">25.00 (1 of 2)<"));
@@ -414,9 +412,7 @@ TEST_F(ReportTest, HasATableWithARowAClass) {
       status.metrics["ap50_dress"] = 0.75;
       const RunFolder folder = write_run("scenes", attention, seed, status);
       write_environment(folder, json::object(), metrics);
-      EvaluationRecord all{"all", "0123456789abcdef", "test", true, "", {}, metrics};
-      all.metrics = {{"ap50_shirt", 0.0625}};
-      write_evaluation(folder.path(), all);
+      write_evaluation(folder.path(), evaluated("all", {{"ap50_shirt", 0.0625}}, "", metrics));
     }
   }
   const Report made = report();
@@ -439,10 +435,8 @@ TEST_F(ReportTest, DrawsMetricsOverANumber) {
   EXPECT_THAT(report_html(report(), "n"), Not(HasSubstr("id=\"ladders-charts\"")));
   for (const char* rate : {"0.015", "0.05"}) {
     const RunFolder folder = write_run("small", "standard", 0, done(0.5));
-    EvaluationRecord swap{
-        std::string("swap/") + rate, "0123456789abcdef", "test", true, "", {}, kMadeMetrics};
-    swap.metrics = {{"accuracy", rate[3] == '1' ? 0.25 : 0.125}};
-    write_evaluation(folder.path(), swap);
+    write_evaluation(folder.path(), evaluated(std::string("swap/") + rate,
+                                              {{"accuracy", rate[3] == '1' ? 0.25 : 0.125}}));
   }
   const std::string page = report_html(report(), "n");
   EXPECT_THAT(page, AllOf(HasSubstr("id=\"ladders-charts\""),

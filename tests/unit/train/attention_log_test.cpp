@@ -16,6 +16,7 @@
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/tiny_run.h"
 
 namespace attnlab::attention_log_test {
 namespace {
@@ -260,21 +261,6 @@ dataset: {use: synthetic_images, train: 48, test: 16}
 train: {epochs: 2, batch_size: 8, accumulate: 2, log_every: 1, threads: 1, workers: 0}
 )";
 
-/// Stops a run when so many steps are done; says nothing.
-class StopAt final : public ProgressSink {
- public:
-  explicit StopAt(std::int64_t step) : step_(step) {}
-  void report(const ProgressEvent& event) override {
-    if (event.kind == ProgressEvent::Kind::step && event.step == step_) stop = true;
-  }
-  void say(const std::string&) override {}
-
-  std::atomic<bool> stop{false};
-
- private:
-  std::int64_t step_;
-};
-
 class TracedRun : public ::testing::Test {
  protected:
   /// Runs to the end, or until so many steps are done. @returns the status.
@@ -287,7 +273,7 @@ class TracedRun : public ::testing::Test {
     BuiltRun built = build_run(experiment, 3, testing::registry());
     const RunFolder place(folder_ / folder);
     place.freeze(experiment, 3);
-    StopAt sink(stop_at);
+    testing::StopAfter sink(stop_at);
     return train_run(built, place, sink, sink.stop);
   }
   /// Lines of metrics.jsonl, as texts; those of the trace or the others.

@@ -37,10 +37,11 @@ class Sets final : public Clouds {
   }
   static std::int64_t points(std::int64_t index) { return 1 + index * 7 % 5; }
   std::int64_t cost(Split, std::int64_t index) const override { return points(index); }
-  NamedTensors example(Split split, std::int64_t index, Random* augmentation) const override {
+  NamedTensors make_example(Split split, std::int64_t index, Random* augmentation) const override {
     std::vector<Tensor> rows;
     for (std::int64_t i = 0; i < points(index); ++i) {
-      rows.push_back(Clouds::example(split, index % 2 + 2 * (index + i), augmentation).at("x"));
+      rows.push_back(
+          Clouds::make_example(split, index % 2 + 2 * (index + i), augmentation).at("x"));
     }
     return {{"x@point", at::stack(rows)}, {"class", at::scalar_tensor(index % 2, at::kLong)}};
   }
@@ -125,7 +126,7 @@ class Streams final : public Dataset {
   }
   const DatasetInfo& info() const override { return info_; }
   std::int64_t size(Split split) const override { return split == Split::validation ? 0 : 48; }
-  NamedTensors example(Split, std::int64_t index, Random*) const override {
+  NamedTensors make_example(Split, std::int64_t index, Random*) const override {
     double sum = 0, x = 0;
     for (std::int64_t i = index - index % 12; i <= index; ++i) {
       x = RandomStreams(9).stream("stream", std::uint64_t(i)).normal();

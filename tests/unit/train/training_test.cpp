@@ -188,7 +188,7 @@ class SlowClouds final : public testing::Clouds {
  public:
   SlowClouds(int last, RunFolder folder) : last_(last), folder_(std::move(folder)) {}
 
-  NamedTensors example(Split split, std::int64_t index, Random* augmentation) const override {
+  NamedTensors make_example(Split split, std::int64_t index, Random* augmentation) const override {
     if (augmentation != nullptr && ++read == last_) {
       std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the step before it ends
       stop = true;
@@ -197,7 +197,7 @@ class SlowClouds final : public testing::Clouds {
         told_meanwhile = folder_.status().state == RunState::interrupted;
       }
     }
-    return Clouds::example(split, index, augmentation);
+    return Clouds::make_example(split, index, augmentation);
   }
 
   mutable std::atomic<bool> stop{false}, told_meanwhile{false};

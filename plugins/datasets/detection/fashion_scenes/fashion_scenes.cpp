@@ -167,7 +167,7 @@ class FashionScenes final : public Dataset {
 
   const DatasetInfo& info() const override { return scenes_->info(); }
   std::int64_t size(Split split) const override { return scenes_->size(split); }
-  NamedTensors example(Split split, std::int64_t index, Random* augmentation) const override {
+  NamedTensors make_example(Split split, std::int64_t index, Random* augmentation) const override {
     return scenes_->example(split, index, augmentation);
   }
 

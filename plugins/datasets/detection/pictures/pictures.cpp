@@ -64,8 +64,7 @@ class Pictures final : public BoxedImages {
     info_.fields.back().deviation = options.deviation;
   }
 
-  NamedTensors example(Split split, std::int64_t index, Random*) const override {
-    check_index(split, index);
+  NamedTensors make_example(Split split, std::int64_t index, Random*) const override {
     NamedTensors fields = fields_of(*set(split), index, nullptr, nullptr);
     if (prompt_.defined()) fields.set("prompt", prompt_.clone());
     return fields;

@@ -133,8 +133,8 @@ class Planetoid final : public GraphDataset {
   Planetoid(const PlanetoidOptions& options, const DatasetSetup& setup)
       : Planetoid(options, open_graph(options, setup)) {}
 
-  NamedTensors example(Split split, std::int64_t index, Random* random) const override {
-    NamedTensors fields = GraphDataset::example(split, index, random);
+  NamedTensors make_example(Split split, std::int64_t index, Random* random) const override {
+    NamedTensors fields = GraphDataset::make_example(split, index, random);
     for (const auto& [name, tensor] : own_.at(static_cast<std::size_t>(split))) {
       fields.set(name, tensor.clone());
     }

@@ -88,12 +88,7 @@ class ImageFolder final : public Dataset {
     return static_cast<std::int64_t>(chosen(split).indices.size());
   }
 
-  NamedTensors example(Split split, std::int64_t index, Random* augmentation) const override {
-    if (index < 0 || index >= size(split)) {
-      throw DataError(
-          fmt::format("dataset '{}': the {} split has {} examples; there is no number {}",
-                      info_.name, name_of(split), size(split), index));
-    }
+  NamedTensors make_example(Split split, std::int64_t index, Random* augmentation) const override {
     const Chosen& from = chosen(split);
     const auto at = static_cast<std::size_t>(from.indices[static_cast<std::size_t>(index)]);
     ImageFile file(from.list->path(at), kRemedy);

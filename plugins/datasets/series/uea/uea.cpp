@@ -143,14 +143,9 @@ class Uea final : public Dataset {
     return static_cast<std::int64_t>(cases(split).size());
   }
 
-  NamedTensors example(Split split, std::int64_t index, Random*) const override {
-    const std::vector<std::int64_t>& all = cases(split);
-    if (index < 0 || index >= static_cast<std::int64_t>(all.size())) {
-      throw DataError(
-          fmt::format("{}: there is no example {} in {}", info_.name, index, name_of(split)));
-    }
+  NamedTensors make_example(Split split, std::int64_t index, Random*) const override {
     const SeriesTable& table = split == Split::test ? test_ : train_;
-    const std::int64_t i = all[std::size_t(index)], length = table.length(i);
+    const std::int64_t i = cases(split)[std::size_t(index)], length = table.length(i);
     NamedTensors fields = {
         {"series", table.values.narrow(0, table.offsets[std::size_t(i)], length).clone()},
         {"length", at::scalar_tensor(length, at::kLong)}};

@@ -228,14 +228,6 @@ TEST(ImageDataset, RefusesOptionsThatDoNotFit) {
               AllOf(HasSubstr("std"), HasSubstr("above 0")));
 }
 
-TEST(ImageDataset, RefusesIndicesOutOfRange) {
-  const ImageDataset dataset(some_set(3, 2), {}, {});
-  EXPECT_THROW(dataset.example(Split::train, -1, nullptr), DataError);
-  EXPECT_THROW(dataset.example(Split::validation, 0, nullptr), DataError);
-  EXPECT_THAT(message_of<DataError>([&] { dataset.example(Split::test, 2, nullptr); }),
-              AllOf(HasSubstr("toy"), HasSubstr("test"), HasSubstr("2 examples")));
-}
-
 TEST(ImageDataset, RefusesASplitWithoutImages) {
   EXPECT_THAT(message_of<DataError>([] { ImageDataset(some_set(3, 0), {}, {}); }),
               AllOf(HasSubstr("nowhere"), HasSubstr("test")));

@@ -1,89 +1,17 @@
-// ResNet and Swin against torchvision's numbers (tests/references/backbones.py), windows against a
-// plain look at neighbours, and images that must not depend on padding.
+// ResNet and Swin as maps of images: windows against a plain look at neighbours, and images that
+// must not depend on padding. Their numbers: tests/plugins/images/resnet_test.cpp and
+// swin_test.cpp.
 #include <gtest/gtest.h>
-
-#include <cmath>
-#include <numeric>
 
 #include "framework/nn/backbones/resnet.h"
 #include "framework/nn/backbones/swin.h"
 #include "framework/nn/backbones/window_attention.h"
 #include "framework/nn/backbones/windows.h"
 #include "framework/nn/modules/sizes_alone.h"
+#include "tests/support/plugins.h"
 
 namespace attnlab::backbones_test {
 namespace {
-
-/// What tests/references/backbones.py fills a parameter of that name with.
-Tensor by_rule(const std::string& name, at::IntArrayRef sizes) {
-  const int phase = std::accumulate(name.begin(), name.end(), 0) % 97;
-  const std::int64_t count = c10::multiply_integers(sizes);
-  const Tensor waves = (at::arange(count, at::kDouble) * 0.7 + phase).sin().view(sizes);
-  if (name.ends_with("logit_scale")) return 2 + 0.5 * waves;
-  if (sizes.size() > 1) return waves * std::sqrt(2.0 * double(sizes[0]) / double(count));
-  if (name.ends_with("running_var")) return 1 + 0.5 * waves;
-  return 0.1 * waves + (name.ends_with("weight") ? 1 : 0);
-}
-
-Tensor image(std::int64_t side) {
-  return (at::arange(3 * side * side, at::kDouble) * 0.05).sin().view({1, 3, side, side});
-}
-
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  const std::size_t at = text.find(from);
-  return at == std::string::npos ? text : text.replace(at, from.size(), to);
-}
-
-/// Fills what a backbone has; `name_of` gives torchvision's names.
-template <class NameOf>
-void fill(torch::nn::Module& module, const NameOf& name_of) {
-  const at::NoGradGuard no_gradients;
-  module.to(at::kDouble);
-  for (auto& item : module.named_parameters()) {
-    // A scale of each head is [H] here and [H, 1, 1] there.
-    item.value().copy_(by_rule(name_of(item.key()), item.value().sizes()));
-  }
-  for (auto& item : module.named_buffers()) {
-    if (item.key().find("running") == std::string::npos) continue;
-    item.value().copy_(by_rule(name_of(item.key()), item.value().sizes()));
-  }
-  module.eval();
-}
-
-/// The head that both classifiers have behind the mean over the map.
-Tensor classified(const ImageFeatures& features, const std::string& head) {
-  const Tensor pooled = features.map.mean({2, 3});
-  return at::linear(pooled, by_rule(head + ".weight", {5, pooled.size(1)}),
-                    by_rule(head + ".bias", {5}))[0];
-}
-
-void expect_close(const Tensor& found, const std::vector<double>& expected, double relative) {
-  const Tensor wanted = at::tensor(expected, at::kDouble);
-  const double scale = wanted.abs().max().item<double>();
-  EXPECT_LT((found - wanted).abs().max().item<double>(), relative * scale) << found;
-}
-
-std::int64_t parameters_of(const torch::nn::Module& module) {
-  std::int64_t count = 0;
-  for (const Tensor& p : module.parameters()) count += p.numel();
-  return count;
-}
-
-TEST(ResNet, GivesTorchvisionsNumbers) {
-  const auto same = [](const std::string& name) { return name; };
-  ResNet small({.depth = 18});
-  fill(small, same);
-  expect_close(classified(small.forward({image(64), {}}), "fc"),
-               {399503.615088872146, 586653.348720094189, 734838.174273684970, 834215.778208173579,
-                878185.569631367689},
-               1e-10);
-  ResNet wide({.depth = 50});
-  fill(wide, same);
-  expect_close(classified(wide.forward({image(64), {}}), "fc"),
-               {-153940803.186898052692, 151598012.961904764175, 309056009.231456935406,
-                164628338.726329743862, -140608163.554389029741},
-               1e-10);
-}
 
 TEST(ResNet, KeepsFrozenNormsAsTheyAre) {
   at::manual_seed(3);
@@ -134,31 +62,11 @@ TEST(Backbones, SayHowDeepAParameterLies) {
 
 TEST(ResNet, HasThePublishedParameters) {
   ResNet small({.depth = 18}), wide({.depth = 50});
-  EXPECT_EQ(parameters_of(small) + 513 * 1000, 11689512);
-  EXPECT_EQ(parameters_of(wide) + 2049 * 1000, 25557032);
+  EXPECT_EQ(testing::parameter_count(small) + 513 * 1000, 11689512);
+  EXPECT_EQ(testing::parameter_count(wide) + 2049 * 1000, 25557032);
   EXPECT_EQ(wide.out_channels(), 2048);
   EXPECT_EQ(wide.stride(), 32);
   EXPECT_THROW(ResNet({.depth = 20}), OptionError);
-}
-
-/// torchvision's name of a parameter of ours.
-std::string swin_name(const std::string& own) {
-  std::string name = replaced(own, "embedding.patches.", "features.0.0.");
-  name = replaced(name, "embedding.norm.", "features.0.2.");
-  for (int s = 0; s < 4; ++s) {
-    const std::string stage = "stage" + std::to_string(s) + ".";
-    name = replaced(name, stage + "merging.", "features." + std::to_string(2 * s) + ".");
-    name = replaced(name, stage + "block", "features." + std::to_string(2 * s + 1) + ".");
-  }
-  name = replaced(name, ".attention_norm.", ".norm1.");
-  name = replaced(name, ".mlp_norm.", ".norm2.");
-  name = replaced(name, ".attention.attention.scale.log_scale", ".attn.logit_scale");
-  name = replaced(name, ".attention.bias.in.", ".attn.cpb_mlp.0.");
-  name = replaced(name, ".attention.bias.out.", ".attn.cpb_mlp.2.");
-  name = replaced(name, ".attention.qkv.", ".attn.qkv.");
-  name = replaced(name, ".attention.output.", ".attn.proj.");
-  name = replaced(name, ".mlp.in.", ".mlp.0.");
-  return replaced(name, ".mlp.out.", ".mlp.3.");
 }
 
 SwinSizes small_swin() {
@@ -170,19 +78,11 @@ SwinSizes small_swin() {
   return sizes;
 }
 
-TEST(Swin, GivesTorchvisionsNumbers) {
-  Swin swin(small_swin(), swin_attention());
-  fill(swin, swin_name);
-  expect_close(classified(swin.forward({image(64), {}}), "head"),
-               {-0.585070194089, 0.091576828718, 0.706095171901, 0.881046694682, 0.513676992356},
-               1e-6);
-}
-
 TEST(Swin, HasThePublishedParameters) {
   const SizesAlone sizes;
   const auto count = [](const char* preset) {
     Swin swin(swin_sizes(preset), swin_attention());
-    return parameters_of(swin) + (swin.out_channels() + 1) * 1000;
+    return testing::parameter_count(swin) + (swin.out_channels() + 1) * 1000;
   };
   EXPECT_EQ(count("T"), 28351570);
   EXPECT_EQ(count("S"), 49737442);

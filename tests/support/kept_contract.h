@@ -1,0 +1,31 @@
+// The conformance kit over a dataset, for the tests of that dataset.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "framework/conformance/check_plugin.h"
+#include "tests/support/plugins.h"
+
+namespace attnlab::testing {
+
+/// Every check of the kit: one that fails, fails the test.
+/// @param but  a check that is left out
+/// @returns outcomes by check.
+inline std::map<std::string, conformance::Outcome> expect_contract_kept(
+    const std::string& id, const std::string& options, const std::string& but = "") {
+  const Part part = make_part(Kind::dataset, id, options);
+  std::map<std::string, conformance::Outcome> outcomes;
+  for (const conformance::CheckInfo& check : conformance::checks_of(Kind::dataset)) {
+    if (check.name == but) continue;
+    const conformance::CheckResult result =
+        conformance::check_plugin(registry(), part, check.name, {.options_given = true});
+    EXPECT_NE(result.outcome, conformance::Outcome::failed) << check.name << ": " << result.message;
+    outcomes[std::string(check.name)] = result.outcome;
+  }
+  return outcomes;
+}
+
+}  // namespace attnlab::testing
