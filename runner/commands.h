@@ -6,6 +6,7 @@
 namespace attnlab {
 
 int list_command(const Words& words);
+int doctor_command(const Words& words);
 int describe_command(const Words& words);
 int validate_command(const Words& words);
 int config_command(const Words& words);

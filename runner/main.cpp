@@ -39,6 +39,7 @@ Look around
   list [KIND]                   plugins: attentions, models, tasks, datasets
   describe ID                   what a plugin is, takes and gives
   data show EXPERIMENT          a picture of what the model sees, with labels
+  doctor                        what is here, what is wrong, and what helps
 
 Write and check an experiment
   validate FILE ...             check experiments and suites, run nothing
@@ -125,6 +126,7 @@ int dispatch(const std::string& command, const Words& rest) {
       {"describe", describe_command},
       {"validate", validate_command},
       {"config", config_command},
+      {"doctor", doctor_command},
       {"completion", completion_command},
       {"suite", suite_command},
       {"sweep", sweep_command},
