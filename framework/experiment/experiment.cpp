@@ -94,8 +94,11 @@ void resolve_seeds(const Node& composed, Experiment& experiment, Problems& probl
     return;
   }
   if (!seeds->is_list() || seeds->items().empty()) {
+    const bool number = seeds->as_int().value_or(-1) >= 0;  // a seed, or how many?
     add_problem(problems, seeds->place(),
-                "seeds: expected a list of integers like [0, 1, 2], found " + to_flow(*seeds));
+                fmt::format("seeds: expected a list of integers like [0, 1, 2]{1}, found {0}",
+                            to_flow(*seeds),
+                            number ? fmt::format(" ([{}] is one seed)", seeds->text()) : ""));
     return;
   }
   std::set<std::int64_t> seen;

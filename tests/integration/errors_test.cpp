@@ -75,7 +75,8 @@ TEST_F(BadInput, ReportsEveryProblemAtOnceWithItsPlace) {
       "bad.yaml:8:15: train.batch_size: 0 is out of range; expected int >= 1\n"
       "bad.yaml:9:21: train.schedule.shape: 'cosin' is none of cosine, constant, step, "
       "polynomial, onecycle, inverse_root; did you mean 'cosine'?\n"
-      "bad.yaml:10:8: seeds: expected a list of integers like [0, 1, 2], found 3");
+      "bad.yaml:10:8: seeds: expected a list of integers like [0, 1, 2] ([3] is one seed), found "
+      "3");
 }
 
 TEST_F(BadInput, NamesTheArgumentThatIsWrong) {
