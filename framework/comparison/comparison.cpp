@@ -11,6 +11,7 @@
 #include "framework/comparison/attention_forms.h"
 #include "framework/comparison/metric_choice.h"
 #include "framework/comparison/ranking.h"
+#include "framework/comparison/settings.h"
 #include "framework/manifest/schema.h"
 #include "framework/runs/stored_run.h"
 
@@ -407,4 +408,5 @@ Comparison compare_runs(const RunCollection& collection, const CompareOptions& o
   return out;
 }
 
+  out.settings = settings_of(collection);
 }  // namespace attnlab
