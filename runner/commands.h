@@ -17,6 +17,7 @@ int sweep_command(const Words& words);
 int status_command(const Words& words);
 int compare_command(const Words& words);
 int report_command(const Words& words);
+int power_command(const Words& words);
 int page_command(const Words& words);
 int card_command(const Words& words);
 int runs_command(const Words& words);

@@ -56,6 +56,7 @@ Train and compare
   status DIR                    where the runs of a suite or sweep stand
   compare DIR ...               do attentions differ: means, tests, ranks
 
+  power DIR --difference D      how many seeds a difference needs
 Publish results
   report DIR ...                a page, a paper's table or records of runs
   page DIR ...                  each attention in every domain, on one page
@@ -134,6 +135,7 @@ int dispatch(const std::string& command, const Words& rest) {
       {"compare", compare_command},
       {"report", report_command},
       {"page", page_command},
+      {"power", power_command},
       {"card", card_command},
       {"runs", runs_command},
       {"attention", attention_command},
