@@ -132,6 +132,12 @@ std::string metric_phrase(const Comparison& comparison);
 /// level can be reached. @param comparisons  how many tests there will be in all.
 std::string reach_note(const CompareOptions& options, std::int64_t pairs, std::int64_t comparisons);
 
+/// The test for runs that are planned, where nobody names one: Wilcoxon's where so many pairs can
+/// reach the level, else the paired t test, which takes differences for normal. Chosen by numbers
+/// of runs alone, so before any value is known. @param comparisons  as `reach_note`
+std::string test_for_plan(const CompareOptions& options, std::int64_t pairs,
+                          std::int64_t comparisons);
+
 /// @param baseline   a label; empty: what the suites say, else "standard"; of one attention alone
 ///                   that one.
 /// @param catalogue  where it is given, cells without a run are composed to see whether the
