@@ -161,8 +161,12 @@ std::string find_data_folder(const DataSearch& search) {
   remedy += search.root.empty()
                 ? fmt::format("set the option `{}` to the folder with the files", search.option)
                 : fmt::format("correct the option `{}`", search.option);
-  throw DataMissingError(fmt::format("the data of '{}' are not here; looked in\n{}\n{}",
-                                     search.name, join(tried, "\n"), remedy));
+  // A name may be a default, or empty, where a folder is given.
+  const std::string meant = search.root.empty()
+                                ? fmt::format("of '{}'", search.name)
+                                : fmt::format("in '{}' (option `{}`)", search.root, search.option);
+  throw DataMissingError(
+      fmt::format("the data {} are not here; looked in\n{}\n{}", meant, join(tried, "\n"), remedy));
 }
 
 std::string with_or_without_gz(const std::string& path) {

@@ -127,7 +127,9 @@ class ImageFolder final : public Dataset {
 
  private:
   void open_folders() {
-    ImageFolders folders = open_image_folders(options_.name, options_.root, options_.classes_from);
+    ImageFolders folders =
+        open_image_folders(options_.name, options_.root, options_.classes_from, options_.test,
+                           static_cast<std::uint64_t>(options_.split_seed));
     info_.name = options_.name;
     info_.source = folders.source;
     info_.classes = static_cast<std::int64_t>(folders.classes.size());
