@@ -42,6 +42,7 @@ Look around
   doctor                        what is here, what is wrong, and what helps
 
 Write and check an experiment
+  init [DIR]                    a small project: experiment, suite, README
   validate FILE ...             check experiments and suites, run nothing
   config show FILE              an experiment with every value filled in
   config explain FILE [KEY]     every place that set or changed a value
@@ -55,8 +56,8 @@ Train and compare
   sweep EXPERIMENT key=a,b      run an experiment over a grid of values
   status DIR                    where the runs of a suite or sweep stand
   compare DIR ...               do attentions differ: means, tests, ranks
-
   power DIR --difference D      how many seeds a difference needs
+
 Publish results
   report DIR ...                a page, a paper's table or records of runs
   page DIR ...                  each attention in every domain, on one page
@@ -125,17 +126,18 @@ int dispatch(const std::string& command, const Words& rest) {
   const std::map<std::string, Command> commands = {
       {"list", list_command},
       {"describe", describe_command},
+      {"doctor", doctor_command},
+      {"init", init_command},
       {"validate", validate_command},
       {"config", config_command},
-      {"doctor", doctor_command},
       {"completion", completion_command},
       {"suite", suite_command},
       {"sweep", sweep_command},
       {"status", status_command},
       {"compare", compare_command},
+      {"power", power_command},
       {"report", report_command},
       {"page", page_command},
-      {"power", power_command},
       {"card", card_command},
       {"runs", runs_command},
       {"attention", attention_command},
