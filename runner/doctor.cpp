@@ -322,7 +322,7 @@ void print_value(std::string name, const Page& value, std::size_t width) {
   } else if (value.is_array()) {
     for (const Page& one : value) line(one.get<std::string>());
   } else {
-    line(value.is_string() ? value.get<std::string>() : value.dump());
+    line(value.is_string() ? value.get<std::string>() : value.is_null() ? "none" : value.dump());
   }
 }
 
@@ -379,10 +379,17 @@ int doctor_command(const Words& words) {
   std::vector<std::string> written = {runs};
   if (const std::string cache = cache_folder(); !cache.empty()) written.push_back(cache);
   examine_room(written, out);
-  examine_gpus(engine, out);
-  examine_python(out);
-  examine_data(engine, out);
-  examine_plugins(out);
+  const auto attempt = [&](const auto& examine) {
+    try {
+      examine();
+    } catch (const Error& error) {
+      out.problem(error.what(), "as the text says");
+    }
+  };
+  attempt([&] { examine_gpus(engine, out); });
+  attempt([&] { examine_python(out); });
+  attempt([&] { examine_data(engine, out); });
+  attempt([&] { examine_plugins(out); });
   examine_runs(runs, named, out);
   const Page page = out.page();
   if (arguments.has("json")) {

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <set>
 
+#include "framework/config/compose.h"
 #include "framework/conformance/check_plugin.h"
 #include "framework/data/image/resize.h"
 #include "tests/plugins/vision/picture_files.h"
@@ -510,6 +511,21 @@ TEST_F(OneFolder, IsDividedByAShareOfEachClassTheSameForAllSeedsOfRuns) {
   std::vector<float> all = first_pixels(*other, Split::test);
   for (const float sum : first_pixels(*other, Split::train)) all.push_back(sum);
   EXPECT_EQ(std::set<float>(all.begin(), all.end()).size(), 40U) << "no image is in two splits";
+}
+
+TEST_F(OneFolder, ChangesNoHashOfRunsThatDivideNothing) {
+  Experiment experiment = resolve_experiment(
+      parse_yaml("schema: 1\nmodel: vit\nattention: standard\ntask: image_classification\n"
+                 "dataset: {use: image_folder, size: 32}\n",
+                 "made.yaml"),
+      testing::registry().catalogue(), "made");
+  const std::string hash = experiment.hash();
+  for (const char* younger : {"test", "split_seed"}) {
+    experiment.resolved.find("dataset")->erase(younger);
+  }
+  EXPECT_EQ(experiment.hash(), hash);
+  experiment.resolved.find("dataset")->set("test", Node::scalar("0.2"));
+  EXPECT_NE(experiment.hash(), hash);
 }
 
 TEST_F(OneFolder, IsNamedWithWhatHelpsWhereTrainIsMissing) {

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <numeric>
 #include <set>
 
@@ -130,7 +131,9 @@ class ImageFolder final : public Dataset {
     ImageFolders folders =
         open_image_folders(options_.name, options_.root, options_.classes_from, options_.test,
                            static_cast<std::uint64_t>(options_.split_seed));
-    info_.name = options_.name;
+    // The option has a default, which need not be what is meant below a root.
+    const auto folder = (std::filesystem::path(folders.source) / "").parent_path();
+    info_.name = options_.root.empty() ? options_.name : folder.filename().string();
     info_.source = folders.source;
     info_.classes = static_cast<std::int64_t>(folders.classes.size());
     info_.class_names = std::move(folders.classes);

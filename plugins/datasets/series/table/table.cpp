@@ -12,13 +12,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <set>
 
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
-#include "framework/data/formats/files.h"
 #include "framework/data/series/series.h"
 #include "framework/plugin.h"
 #include "plugins/datasets/series/table/table_file.h"
@@ -61,12 +61,19 @@ struct TableOptions {
 
 /// A file as it is named, or below $ATTNLAB_DATA. @throws DataMissingError with both places.
 std::string find_table(const std::string& name, const char* option) {
-  const std::filesystem::path path = name;
-  const std::string own = path.has_parent_path() ? path.parent_path().string() : ".";
-  std::error_code error;
-  DataSearch search{own, {path.filename().string()}, own, "", false, option};
-  if (path.is_relative() && !std::filesystem::exists(path, error)) search.root.clear();
-  return fmt::format("{}/{}", find_data_folder(search), search.files.front());
+  std::vector<std::string> places = {name};
+  const char* const home = std::getenv("ATTNLAB_DATA");
+  if (home != nullptr && std::filesystem::path(name).is_relative()) {
+    places.push_back(fmt::format("{}/{}", home, name));
+  }
+  for (const std::string& place : places) {
+    std::error_code error;
+    if (std::filesystem::is_regular_file(place, error)) return place;
+  }
+  throw DataMissingError(
+      fmt::format("the table '{}' is not here; looked for the files\n  {}\n"
+                  "correct the option `{}`",
+                  name, join(places, "\n  "), option));
 }
 
 /// Numbers in their order, other names by the alphabet.
