@@ -6,7 +6,9 @@
 namespace attnlab {
 
 int list_command(const Words& words);
+int doctor_command(const Words& words);
 int describe_command(const Words& words);
+int init_command(const Words& words);
 int validate_command(const Words& words);
 int config_command(const Words& words);
 int config_diff_command(const Words& words);
@@ -15,6 +17,7 @@ int suite_command(const Words& words);
 int sweep_command(const Words& words);
 int status_command(const Words& words);
 int compare_command(const Words& words);
+int power_command(const Words& words);
 int report_command(const Words& words);
 int page_command(const Words& words);
 int card_command(const Words& words);

@@ -16,7 +16,7 @@ void add_compare_options(Usage& usage, bool metrics) {
     add("metric", text("NAME"), "or headline (default): what each experiment's task is judged by");
     add("better", text("WHICH"), "higher or lower; default: as the task states");
   }
-  add("test", text("NAME"), "wilcoxon (default), t or permutation");
+  add("test", text("NAME"), "wilcoxon, t or permutation; default: the suite's, else wilcoxon");
   add("correct", text("NAME"), "holm (default) or none");
   add("level", text("P"), "significance level; default: 0.05");
 }
@@ -39,6 +39,10 @@ Node compare_section(const RunCollection& collection, const Arguments& arguments
                       collection.suites.front().folder, suite.folder));
     }
     section = suite.compare;
+  }
+  for (const SuiteRecord& suite : collection.suites) {
+    if (suite.planned_test.empty() || section.find("test") != nullptr) continue;
+    section.set("test", Node::scalar(suite.planned_test, Place{suite.folder, 0, 0}));
   }
   // A suite says of its own metric which values are better.
   const Node* const own = section.find("metric");

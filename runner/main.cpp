@@ -39,8 +39,10 @@ Look around
   list [KIND]                   plugins: attentions, models, tasks, datasets
   describe ID                   what a plugin is, takes and gives
   data show EXPERIMENT          a picture of what the model sees, with labels
+  doctor                        what is here, what is wrong, and what helps
 
 Write and check an experiment
+  init [DIR]                    a small project: experiment, suite, README
   validate FILE ...             check experiments and suites, run nothing
   config show FILE              an experiment with every value filled in
   config explain FILE [KEY]     every place that set or changed a value
@@ -54,6 +56,7 @@ Train and compare
   sweep EXPERIMENT key=a,b      run an experiment over a grid of values
   status DIR                    where the runs of a suite or sweep stand
   compare DIR ...               do attentions differ: means, tests, ranks
+  power DIR --difference D      how many seeds a difference needs
 
 Publish results
   report DIR ...                a page, a paper's table or records of runs
@@ -123,6 +126,8 @@ int dispatch(const std::string& command, const Words& rest) {
   const std::map<std::string, Command> commands = {
       {"list", list_command},
       {"describe", describe_command},
+      {"doctor", doctor_command},
+      {"init", init_command},
       {"validate", validate_command},
       {"config", config_command},
       {"completion", completion_command},
@@ -130,6 +135,7 @@ int dispatch(const std::string& command, const Words& rest) {
       {"sweep", sweep_command},
       {"status", status_command},
       {"compare", compare_command},
+      {"power", power_command},
       {"report", report_command},
       {"page", page_command},
       {"card", card_command},

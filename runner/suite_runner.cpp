@@ -463,8 +463,9 @@ void write_page(const Suite& suite, const std::string& command, const Catalogue&
   if (!suite.page) return;
   const RunCollection collection = find_runs({suite.folder});
   if (collection.runs.empty()) return;
-  const DomainPage page = build_domain_page(collection, suite.compare.value_or(CompareOptions{}),
-                                            suite.baseline, &catalogue);
+  CompareOptions options = suite.compare.value_or(CompareOptions{});
+  if (!suite.planned_test.empty()) options.test = suite.planned_test;
+  const DomainPage page = build_domain_page(collection, options, suite.baseline, &catalogue);
   const std::vector<std::string> files = write_domain_page(page, suite.folder, command);
   std::cout << "the page over domains: " << join(files, ", ") << "\n" << std::flush;
 }

@@ -27,7 +27,7 @@ Usage sweep_usage() {
       "  epochs=2                   one value, at every point; 'seq=[1,2]' is one value too\n"
       "It goes on, and leaves failed and stale runs, as attnlab suite does.";
   usage.options.add_options()("seeds", po::value<std::string>()->value_name("LIST"),
-                              "such as 0-4,7; default: the experiment's own")(
+                              "such as 0-4,7, or [3] for one; default: the experiment's own")(
       "name", po::value<std::string>()->value_name("NAME"),
       "of the folder below --out; default: EXPERIMENT-sweep")(
       "baseline", po::value<std::string>()->value_name("LABEL"),

@@ -20,5 +20,8 @@ std::string_view template_task_plugin_cpp();
 std::string_view template_task_test_cpp();
 std::string_view template_dataset_plugin_cpp();
 std::string_view template_dataset_test_cpp();
+std::string_view template_project_experiment_yaml();
+std::string_view template_project_suite_yaml();
+std::string_view template_project_readme_md();
 
 }  // namespace attnlab

@@ -11,6 +11,7 @@
 #include "framework/comparison/attention_forms.h"
 #include "framework/comparison/metric_choice.h"
 #include "framework/comparison/ranking.h"
+#include "framework/comparison/settings.h"
 #include "framework/manifest/schema.h"
 #include "framework/runs/stored_run.h"
 
@@ -311,6 +312,13 @@ void add_notes(Comparison& comparison, const RunCollection& collection) {
   }
   const std::string reach = reach_note(comparison.options, pairs, comparison.tests);
   if (!reach.empty()) comparison.notes.push_back(reach);
+  for (const SuiteRecord& suite : collection.suites) {
+    if (suite.planned_test.empty() || suite.planned_test != comparison.options.test) continue;
+    comparison.notes.push_back(
+        "the t test was chosen before the runs, since Wilcoxon's cannot reach the level with so "
+        "few seeds: it takes differences for normal, which so few cannot show (--test wilcoxon)");
+    break;
+  }
   if (const auto note = stored_note(collection.runs)) comparison.notes.push_back(*note);
   if (const auto note = revisions_note(collection.runs)) comparison.notes.push_back(*note);
   for (const ConfigDifference& one : surroundings_of(collection.runs)) {
@@ -365,6 +373,14 @@ std::string reach_note(const CompareOptions& options, std::int64_t pairs,
   return fewest > pairs ? fmt::format("{}; it takes {} seeds", text, fewest) : text;
 }
 
+std::string test_for_plan(const CompareOptions& options, std::int64_t pairs,
+                          std::int64_t comparisons) {
+  CompareOptions ranks = options;
+  ranks.test = name_of(PairedTest::wilcoxon);
+  const bool reachable = pairs < 2 || reach_note(ranks, pairs, comparisons).empty();
+  return reachable ? ranks.test : std::string(name_of(PairedTest::t));
+}
+
 Comparison compare_runs(const RunCollection& collection, const CompareOptions& options,
                         const std::string& baseline, const Catalogue* catalogue) {
   std::set<std::string> experiments, labels;
@@ -392,6 +408,7 @@ Comparison compare_runs(const RunCollection& collection, const CompareOptions& o
       out.rows.push_back(row_of(records, experiment, attention, out, catalogue));
     }
   }
+  out.settings = settings_of(collection);
   add_contrasts(out);
   add_ranking(out);
   out.runs = collection.runs.size();

@@ -2,7 +2,8 @@
 //
 //   each experiment and attention   mean, sample deviation, Student's interval, costs
 //   each against the baseline       paired by seed: difference, interval, test, effect sizes
-//   all experiments together        Friedman's test, Nemenyi's critical difference
+//   all experiments together        Friedman's test, Nemenyi's critical difference; settings of one
+//                                   experiment are one (settings.h)
 //
 // What is not there has a typed reason. docs/comparison.md says how to read it.
 #pragma once
@@ -86,7 +87,7 @@ struct ComparisonRow {
 
 /// Ranks over the experiments in which every ranked attention has a value.
 struct Ranking {
-  std::vector<std::string> attentions, experiments;
+  std::vector<std::string> attentions, experiments;  ///< settings of one experiment stand here once
   FriedmanResult test;
   double critical_difference = 0;
 };
@@ -98,6 +99,7 @@ struct Comparison {
   std::map<std::string, MetricInfo> metrics;         ///< by experiment
   MetricBook book;                                   ///< what the runs say of all their metrics
   std::vector<std::string> experiments, attentions;  ///< the baseline first
+  std::map<std::string, std::string> settings;       ///< by experiment, what it is a setting of
   std::vector<ComparisonRow> rows;
   std::int64_t tests = 0;  ///< how many the correction counts
   std::optional<Ranking> ranking;
@@ -110,6 +112,12 @@ struct Comparison {
   std::vector<std::string> evaluations;   ///< columns of the rows' `evaluations`
   std::vector<ConfigDifference> matched;  ///< what `match:` adjusted: part of the attention
   std::vector<std::string> notes;
+
+  /// What an experiment is a setting of: itself unless `settings` says otherwise.
+  const std::string& setting(const std::string& experiment) const {
+    const auto found = settings.find(experiment);
+    return found == settings.end() ? experiment : found->second;
+  }
 };
 
 /// The metric of all experiments; empty where they are compared by different ones.
@@ -123,6 +131,12 @@ std::string metric_phrase(const Comparison& comparison);
 /// What so few pairs cannot show ("5 paired seeds cannot go below p = 0.0625..."); empty where the
 /// level can be reached. @param comparisons  how many tests there will be in all.
 std::string reach_note(const CompareOptions& options, std::int64_t pairs, std::int64_t comparisons);
+
+/// The test for runs that are planned, where nobody names one: Wilcoxon's where so many pairs can
+/// reach the level, else the paired t test, which takes differences for normal. Chosen by numbers
+/// of runs alone, so before any value is known. @param comparisons  as `reach_note`
+std::string test_for_plan(const CompareOptions& options, std::int64_t pairs,
+                          std::int64_t comparisons);
 
 /// @param baseline   a label; empty: what the suites say, else "standard"; of one attention alone
 ///                   that one.

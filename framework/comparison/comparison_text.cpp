@@ -166,6 +166,32 @@ std::string verdict_text(const Comparison& comparison, const ComparisonRow& row)
   return reachable ? "not shown" : "out of reach";
 }
 
+namespace {
+
+/// "4 comparisons (of 1 attention in 4 settings of 1 experiment)": what a correction counts.
+std::string tests_text(const Comparison& comparison) {
+  if (comparison.tests == 1) return "1 comparison";
+  std::set<std::string> attentions, experiments, settings;
+  for (const ComparisonRow& row : comparison.rows) {
+    if (!row.contrast || !row.contrast->test) continue;
+    attentions.insert(row.attention);
+    settings.insert(row.experiment);
+    experiments.insert(comparison.setting(row.experiment));
+  }
+  const auto counted = [](std::size_t count, const char* what) {
+    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+  };
+  std::string text = fmt::format("{} comparisons", comparison.tests);
+  if (comparison.tests == 0) return text;
+  text += fmt::format(" ({} ", counted(attentions.size(), "attention"));
+  text += settings.size() == experiments.size()
+              ? "on "
+              : fmt::format("in {} of ", counted(settings.size(), "setting"));
+  return text + counted(experiments.size(), "experiment") + ")";
+}
+
+}  // namespace
+
 std::string test_sentence(const Comparison& comparison) {
   const std::string& test = comparison.options.test;
   std::string text = test == "t"             ? "Paired t test"
@@ -178,8 +204,7 @@ std::string test_sentence(const Comparison& comparison) {
   }
   if (test != "t" && comparison.tests > 0) text += exact ? ", exact" : ", partly approximate";
   text += comparison.options.correct == "holm"
-              ? fmt::format("; Holm's correction over {} {}", comparison.tests,
-                            comparison.tests == 1 ? "comparison" : "comparisons")
+              ? fmt::format("; Holm's correction over {}", tests_text(comparison))
               : "; no correction for several comparisons";
   return fmt::format("{}; level {}. Differences are attention minus baseline.", text,
                      shortest(comparison.options.level));

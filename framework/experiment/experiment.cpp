@@ -189,10 +189,18 @@ bool is_young_default(const KeyPath& path, const Node& value) {
          value.text() == "true";
 }
 
+/// The same of options of a plugin.
+bool is_young_option(const Experiment& experiment, const KeyPath& path, const Node& value) {
+  if (path.size() != 2 || path.front() != "dataset") return false;
+  if (experiment.dataset.id != "attnlab/image_folder") return false;
+  return (path[1] == "test" || path[1] == "split_seed") && value.as_double() == 0;
+}
+
 /// What training depends on.
 std::string trained_text(const Experiment& experiment, bool with_attention) {
   const auto changes_nothing = [&](const KeyPath& path, const Node& value) {
     return role_of(path) < Role::identity || is_young_default(path, value) ||
+           is_young_option(experiment, path, value) ||
            (!with_attention && path.size() == 1 && path.front() == "attention");
   };
   std::string text = canonical_text(experiment.resolved, changes_nothing);

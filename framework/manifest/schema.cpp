@@ -138,7 +138,7 @@ class Resolver {
     if (!spec.list) return valid_scalar(value, spec, name);
     if (must_be_given(value)) return valid_scalar(value, spec, name);
     if (!value.is_list()) {
-      add(value.place(), fmt::format("{}: expected a list, found {}; write [{}]", name,
+      add(value.place(), fmt::format("{}: expected a list, found {}; [{}] is a list of one", name,
                                      to_flow(value), to_flow(value)));
       return false;
     }
@@ -170,7 +170,7 @@ class Resolver {
     Node list = as_list(given, spec);
     if (!list.is_list()) {
       if (!list.is_null()) {
-        add(list.place(), fmt::format("{}: expected a list, found {}; write [{}]", path,
+        add(list.place(), fmt::format("{}: expected a list, found {}; [{}] is a list of one", path,
                                       to_flow(list), to_flow(list)));
       }
       return Node::list(list.place());

@@ -123,11 +123,6 @@ std::string ranks_section(const Report& report) {
   HtmlDocument out;
   const Comparison& comparison = report.comparison;
   write_ranking(comparison, comparison.ranking ? rank_svg(*comparison.ranking) : "", out);
-  if (comparison.ranking && !report.slices.grids.empty()) {
-    out.paragraph(
-        "Points of a grid count as experiments here. They are not independent of each other, which "
-        "the test takes for granted: its p-value is too small.");
-  }
   return out.take();
 }
 

@@ -313,6 +313,7 @@ std::optional<SuiteRecord> read_suite(const std::string& folder) {
     }
     if (in.contains("notes")) suite.notes = in.at("notes").get<std::vector<std::string>>();
     if (in.contains("compare")) suite.compare = node_of(in.at("compare"), path);
+    suite.planned_test = in.value("planned_test", "");
     if (in.contains("absent")) {
       for (const json& entry : in.at("absent")) suite.absent.push_back(read_absent(entry));
     }

@@ -44,6 +44,7 @@ struct RunRecord : RunResult {
 struct SuiteRecord {
   std::string folder, baseline;
   Node compare;                    ///< its `compare:` section; null without one
+  std::string planned_test;        ///< chosen by the number of planned seeds; empty: the default
   std::vector<std::string> runs;   ///< "experiment/attention/seed-hash" of its present cells
   std::vector<AbsentCell> absent;  ///< its skipped, incompatible and stale cells
   std::vector<std::string> notes;  ///< what readers of its table must know, e.g. "synthetic data"

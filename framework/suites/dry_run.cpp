@@ -8,6 +8,7 @@
 #include "framework/base/text.h"
 #include "framework/document/text.h"
 #include "framework/experiment/evaluations.h"
+#include "framework/suites/planned_test.h"
 
 namespace attnlab {
 namespace {
@@ -148,16 +149,6 @@ std::string problems_text(const SuiteForecast& forecast) {
     }
   }
   return text;
-}
-
-/// Most seeds of an experiment, and tests in all.
-std::pair<std::int64_t, std::int64_t> pairs_and_tests(const Suite& suite) {
-  std::map<std::string, std::set<std::int64_t>> seeds;
-  for (const Cell& cell : suite.cells) seeds[cell.experiment.name].insert(cell.seed);
-  std::size_t most = 0;
-  for (const auto& [experiment, list] : seeds) most = std::max(most, list.size());
-  const std::size_t tests = (suite.attentions.size() - 1) * seeds.size();
-  return {static_cast<std::int64_t>(most), static_cast<std::int64_t>(tests)};
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "framework/config/problems.h"
 #include "framework/experiment/names.h"
 #include "framework/suites/dependency_levels.h"
+#include "framework/suites/planned_test.h"
 #include "framework/suites/suite_cells.h"
 #include "framework/suites/suite_grid.h"
 #include "framework/suites/suite_keys.h"
@@ -244,6 +245,8 @@ Suite load_suite(const std::string& path, const std::vector<std::string>& overri
   add_elsewhere(said, Problems(said), join(problems, "\n"));
   if (!said.empty()) throw ConfigError(said);
   begin_with_each_other(suite.cells, suite.folder);
+  const Node* const compare = composition.root.find("compare");
+  plan_test(suite, compare != nullptr && compare->is_map() && compare->find("test") != nullptr);
   return suite;
 }
 

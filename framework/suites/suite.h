@@ -50,6 +50,8 @@ struct Suite {
   Node fallback;
   /// The `compare:` section: what `attnlab compare` does with the runs; empty without one.
   std::optional<CompareOptions> compare;
+  /// The test that `plan_test` chose; empty where it is the suite's own, or the default.
+  std::string planned_test;
   /// The `match:` section, and where it stands; empty without one.
   std::optional<MatchOptions> match;
   Place match_place;

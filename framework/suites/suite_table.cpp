@@ -93,6 +93,7 @@ json record_of(const Suite& suite, const std::string& command) {
                       {"correct", compare.correct}, {"level", compare.level},
                       {"metric", compare.metric},   {"better", compare.better}};
   }
+  if (!suite.planned_test.empty()) out["planned_test"] = suite.planned_test;
   json references = json::array();
   for (const PublishedNumbers& one : suite.references) {
     references.push_back({{"source", one.source}, {"metric", one.metric}, {"values", one.values}});

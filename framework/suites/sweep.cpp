@@ -12,6 +12,7 @@
 #include "framework/config/compose.h"
 #include "framework/experiment/names.h"
 #include "framework/suites/grid.h"
+#include "framework/suites/planned_test.h"
 #include "framework/suites/suite_cells.h"
 
 namespace attnlab {
@@ -158,6 +159,7 @@ Suite make_sweep(const SweepRequest& request, const Catalogue& catalogue, const 
   if (problems.empty() && suite.cells.empty()) problems = unfit;
   if (!problems.empty()) throw ConfigError(problems);
   choose_baseline(suite, request.baseline);
+  plan_test(suite, /*named=*/false);
   return suite;
 }
 

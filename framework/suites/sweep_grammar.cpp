@@ -267,6 +267,18 @@ void add_seeds(const std::string& part, const std::string& text, std::vector<std
   }
 }
 
+/// "3" may be a seed or a number of seeds. @throws ConfigError that says how each is written.
+void refuse_one_number(std::string_view text) {
+  const auto number = Node::scalar(std::string(text)).as_int();
+  if (!number || *number < 0) return;
+  const std::string several =
+      *number > 1 ? fmt::format("; for {} seeds write --seeds 0-{}", *number, *number - 1) : "";
+  throw ConfigError(
+      fmt::format("--seeds {0}: one number may be a seed or a number of seeds; for seed {0} alone "
+                  "write --seeds '[{0}]'{1}",
+                  *number, several));
+}
+
 }  // namespace
 
 std::vector<std::string> sweep_values(const std::string& text, const std::string& source) {
@@ -310,9 +322,15 @@ SweepWords parse_sweep(const std::vector<std::string>& arguments) {
 }
 
 std::vector<std::int64_t> parse_seeds(const std::string& text) {
+  const std::string_view given = trimmed(text);
+  const bool list = given.size() > 1 && given.front() == '[' && given.back() == ']';
+  refuse_one_number(given);
+  const std::string inside(list ? given.substr(1, given.size() - 2) : given);
   std::vector<std::int64_t> seeds;
   std::set<std::int64_t> seen;
-  for (const std::string& part : split(text, "--seeds " + text)) add_seeds(part, text, seeds, seen);
+  for (const std::string& part : split(inside, "--seeds " + text)) {
+    add_seeds(part, text, seeds, seen);
+  }
   return seeds;
 }
 

@@ -34,7 +34,8 @@ SweepWords parse_sweep(const std::vector<std::string>& arguments);
 /// @param source  for messages. @throws ConfigError.
 SweepAxis sweep_axis(const std::string& key, const std::string& values, const std::string& source);
 
-/// "0-4,7" as 0, 1, 2, 3, 4, 7. @throws ConfigError.
+/// "0-4,7" and "[0-4,7]" as 0, 1, 2, 3, 4, 7; "[3]" as 3. @throws ConfigError, also for "3", which
+/// may mean three seeds.
 std::vector<std::int64_t> parse_seeds(const std::string& text);
 
 /// Values of a text: parts at commas outside of brackets, braces, parentheses and quotes, with

@@ -65,7 +65,7 @@ TEST_F(BadInput, ReportsEveryProblemAtOnceWithItsPlace) {
                 "seeds: 3\n");
   expect_refused(
       {"bad.yaml"},
-      "bad.yaml:10:8: seeds: expected a list, found 3; write [3]\n"
+      "bad.yaml:10:8: seeds: expected a list, found 3; [3] is a list of one\n"
       "bad.yaml:4:9: model: unknown key 'dmi' of model 'vit'; did you mean 'dim'?\n"
       "bad.yaml:4:25: model.depth: expected an integer, found deep\n"
       "bad.yaml:3:1: unknown key 'modle' of an experiment; did you mean 'model'?\n"

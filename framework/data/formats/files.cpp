@@ -11,12 +11,15 @@
 
 #include "framework/base/files.h"
 #include "framework/base/text.h"
+#include "framework/data/formats/detail/look_only.h"
 #include "framework/data/formats/detail/promised_size.h"
 
 namespace attnlab {
 namespace {
 
 namespace fs = std::filesystem;
+
+thread_local bool look_only = false;
 
 /// What keeps a folder from being the one, or nothing.
 std::string what_is_missing(const std::string& folder, const DataSearch& search) {
@@ -128,6 +131,10 @@ void inflate_member(const std::string& path, std::string_view bytes, std::size_t
 
 }  // namespace
 
+LookOnly::LookOnly() { look_only = true; }
+
+LookOnly::~LookOnly() { look_only = false; }
+
 std::string find_data_folder(const DataSearch& search) {
   std::vector<std::string> tried;
   std::vector<std::string> places;
@@ -146,6 +153,7 @@ std::string find_data_folder(const DataSearch& search) {
   }
   for (const std::string& place : places) {
     const std::string missing = what_is_missing(place, search);
+    if (missing.empty() && look_only) throw DataFound{place};
     if (missing.empty()) return place;
     tried.push_back(fmt::format("  {}: {}", place, missing));
   }
@@ -153,8 +161,12 @@ std::string find_data_folder(const DataSearch& search) {
   remedy += search.root.empty()
                 ? fmt::format("set the option `{}` to the folder with the files", search.option)
                 : fmt::format("correct the option `{}`", search.option);
-  throw DataMissingError(fmt::format("the data of '{}' are not here; looked in\n{}\n{}",
-                                     search.name, join(tried, "\n"), remedy));
+  // A name may be a default, or empty, where a folder is given.
+  const std::string meant = search.root.empty()
+                                ? fmt::format("of '{}'", search.name)
+                                : fmt::format("in '{}' (option `{}`)", search.root, search.option);
+  throw DataMissingError(
+      fmt::format("the data {} are not here; looked in\n{}\n{}", meant, join(tried, "\n"), remedy));
 }
 
 std::string with_or_without_gz(const std::string& path) {

@@ -81,6 +81,9 @@ const TempFolder& files() {
     folder.write("uea/Set/Set_TRAIN.ts",
                  header + "1,2,3:10,20,60:a\n4,8:30,40:b\n0,1,2,3:5,5,5,9:a\n1,4:1,2:b\n");
     folder.write("uea/Set/Set_TEST.ts", header + "7:70:b\n1,2,6:3,2,1:a\n");
+    folder.write("table/rows.csv", "a,b,kind\n1,2,x\n3,4,y\n5,6,x\n7,8,y\n9,1,x\n2,2,y\n");
+    folder.write("table/series.csv",
+                 "id,t,v,kind\n1,1,5,x\n1,2,6,x\n2,1,7,y\n3,1,1,x\n3,2,2,x\n3,3,1,x\n4,1,8,y\n");
     for (const char* split : {"train", "valid", "test"}) {
       folder.write("text/" + std::string(split) + ".txt",
                    "one two three\nfour five\nsix two one\n");
@@ -145,6 +148,9 @@ const Configured kConfigured[] = {
     {"cifar_augmented", "cifar",
      "{root: ROOT/cifar, partial: true, augmentation: {crop_padding: 4, policy: auto_cifar10}}"},
     {"uea", "uea", "{root: ROOT/uea, name: Set, validation: 0.3}"},
+    {"table", "table", "{file: ROOT/table/rows.csv, label: kind, validation: 0.3}"},
+    {"table_of_series", "table",
+     "{file: ROOT/table/series.csv, label: kind, group: id, time: t, test: 0.3}"},
     {"uea_padded_to_the_longest", "uea", "{root: ROOT/uea, name: Set, padding: maximum}"},
     {"molecules", "molecules",
      "{root: ROOT/molecules, name: table, file: molecules.csv, targets: [y], validation: 0.2, "

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <set>
 
+#include "framework/config/compose.h"
 #include "framework/conformance/check_plugin.h"
 #include "framework/data/image/resize.h"
 #include "tests/plugins/vision/picture_files.h"
@@ -466,6 +467,78 @@ TEST_F(ImageFolders, RefuseOptionsWithoutMeaning) {
   EXPECT_THAT(refusal(", std: [1, 1, .inf]"), HasSubstr("std: .inf is out of range"));
   EXPECT_THAT(refusal(", augmentation: {resized_crop: true, crop_padding: 2}"),
               HasSubstr("one crop"));
+}
+
+/// Twenty pictures in each of two class folders, and no folder train.
+class OneFolder : public ::testing::Test {
+ protected:
+  OneFolder() {
+    for (int i = 0; i < 20; ++i) {
+      const std::string name = std::to_string(i) + ".png";
+      folder_.write("photos/cat/" + name, file_of(photograph(30, 30, i), ".png"));
+      folder_.write("photos/dog/" + name, file_of(photograph(30, 30, 40 + i), ".png"));
+    }
+  }
+  std::shared_ptr<Dataset> open(const std::string& more, std::uint64_t seed = 0) const {
+    return testing::make_dataset(
+        "image_folder", "{root: " + folder_.path() + "/photos, size: 24" + more + "}", seed);
+  }
+  static std::vector<float> first_pixels(const Dataset& dataset, Split split) {
+    std::vector<float> out;
+    for (std::int64_t i = 0; i < dataset.size(split); ++i) {
+      out.push_back(dataset.example(split, i, nullptr).at("image").sum().item<float>());
+    }
+    return out;
+  }
+
+  testing::TempFolder folder_;
+};
+
+TEST_F(OneFolder, IsDividedByAShareOfEachClassTheSameForAllSeedsOfRuns) {
+  const auto one = open(", test: 0.2, validation: 0.25"), other = open(", test: 0.2", 7);
+  EXPECT_EQ(one->size(Split::test), 8);
+  EXPECT_EQ(one->size(Split::validation), 8);
+  EXPECT_EQ(one->size(Split::train), 24);
+  EXPECT_THAT(one->info().class_names, ElementsAre("cat", "dog"));
+  std::int64_t dogs = 0;
+  for (std::int64_t i = 0; i < 8; ++i) {
+    dogs += one->example(Split::test, i, nullptr).at("class").item<std::int64_t>();
+  }
+  EXPECT_EQ(dogs, 4);
+  EXPECT_EQ(first_pixels(*one, Split::test), first_pixels(*other, Split::test));
+  const auto third = open(", test: 0.2, split_seed: 1");
+  EXPECT_NE(first_pixels(*third, Split::test), first_pixels(*one, Split::test));
+  EXPECT_NE(third->info().fingerprint, other->info().fingerprint);
+  std::vector<float> all = first_pixels(*other, Split::test);
+  for (const float sum : first_pixels(*other, Split::train)) all.push_back(sum);
+  EXPECT_EQ(std::set<float>(all.begin(), all.end()).size(), 40U) << "no image is in two splits";
+}
+
+TEST_F(OneFolder, ChangesNoHashOfRunsThatDivideNothing) {
+  Experiment experiment = resolve_experiment(
+      parse_yaml("schema: 1\nmodel: vit\nattention: standard\ntask: image_classification\n"
+                 "dataset: {use: image_folder, size: 32}\n",
+                 "made.yaml"),
+      testing::registry().catalogue(), "made");
+  const std::string hash = experiment.hash();
+  for (const char* younger : {"test", "split_seed"}) {
+    experiment.resolved.find("dataset")->erase(younger);
+  }
+  EXPECT_EQ(experiment.hash(), hash);
+  experiment.resolved.find("dataset")->set("test", Node::scalar("0.2"));
+  EXPECT_NE(experiment.hash(), hash);
+}
+
+TEST_F(OneFolder, IsNamedWithWhatHelpsWhereTrainIsMissing) {
+  const std::string refusal = message_of<Error>([&] { open(""); });
+  EXPECT_THAT(refusal, AllOf(HasSubstr(folder_.path() + "/photos"), HasSubstr("lacks train"),
+                             HasSubstr("`test`"), ::testing::Not(HasSubstr("imagenet' are"))));
+}
+
+TEST_F(OneFolder, IsRefusedWhereATrainingFolderIsThereToo) {
+  folder_.write("photos/train/cat/a.png", file_of(photograph(30, 30), ".png"));
+  EXPECT_THAT(message_of<ConfigError>([&] { open(", test: 0.2"); }),
+              AllOf(HasSubstr("test"), HasSubstr("photos/train is there")));
 }
 
 TEST_F(ImageFolders, KeepTheContractWithoutWhatIsDamaged) {

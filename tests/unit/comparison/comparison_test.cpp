@@ -457,6 +457,34 @@ TEST_F(ComparisonTest, RanksNothingOfOneExperiment) {
   EXPECT_THAT(compare().no_ranking, HasSubstr("there are 2 and 1"));
 }
 
+TEST_F(ComparisonTest, RanksPointsOfASweepOnTheSameDataAsOneExperiment) {
+  for (const char* point : {"\"a,lr=0.1\"", "\"a,lr=0.2\""}) {
+    write_pair(point, {0.5, 0.6}, {0.7, 0.8});
+  }
+  Comparison comparison = compare();
+  EXPECT_FALSE(comparison.ranking.has_value());
+  EXPECT_THAT(comparison.no_ranking, AllOf(HasSubstr("there are 2 and 1"), HasSubstr("settings")));
+  EXPECT_THAT(test_sentence(comparison),
+              HasSubstr("over 2 comparisons (1 attention in 2 settings of 1 experiment)"));
+  write_pair("b", {0.5, 0.6}, {0.4, 0.3});
+  comparison = compare();
+  ASSERT_TRUE(comparison.ranking.has_value());
+  EXPECT_THAT(comparison.ranking->experiments, ElementsAre("a", "b"));
+  EXPECT_THAT(comparison.ranking->test.mean_ranks, ElementsAre(1.5, 1.5)) << "a counts once";
+}
+
+TEST_F(ComparisonTest, RanksPointsOfASweepOverDataApart) {
+  for (const std::string data : {"cora", "citeseer"}) {
+    for (const char* attention : {"standard", "quest"}) {
+      write_environment(write_run("\"a,dataset=" + data + "\"", attention, 0, done(0.5)),
+                        {{"data", {{"fingerprint", data}}}});
+    }
+  }
+  ASSERT_TRUE(compare().ranking.has_value());
+  EXPECT_THAT(compare().ranking->experiments, ElementsAre("a,dataset=citeseer", "a,dataset=cora"))
+      << "each data set is an experiment";
+}
+
 // ---- output
 
 TEST_F(ComparisonTest, HasNoLineThatOthersWrote) {

@@ -312,7 +312,7 @@ TEST(ParseSchema, RefusesDefaultsThatTheOptionItselfWouldRefuse) {
   EXPECT_EQ(refused(R"("type": "string", "choices": ["a", "b"], "default": "c")"),
             "the default of option n: 'c' is none of a, b");
   EXPECT_EQ(refused(R"("type": "int", "list": true, "default": 7)"),
-            "the default of option n: expected a list, found 7; write [7]");
+            "the default of option n: expected a list, found 7; [7] is a list of one");
   EXPECT_EQ(refused(R"("type": "int", "default": null)"), "the default of option 'n' is nothing");
   EXPECT_EQ(refused(R"("type": "float", "low": ".nan", "default": 1)"),
             "a bound of option 'n' is not a number");

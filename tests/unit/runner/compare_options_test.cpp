@@ -33,5 +33,21 @@ TEST(CompareOptions, OfASuiteSayOfItsOwnMetricAloneWhichValuesAreBetter) {
   EXPECT_EQ(options_of("{better: lower}", {"--metric", "accuracy"}).better, "auto");
 }
 
+TEST(CompareOptions, TakeTheTestThatASuitePlannedWhereNobodyNamesOne) {
+  const auto test_of = [](const std::string& section, const Words& words) {
+    RunCollection collection;
+    collection.suites.resize(2);
+    if (!section.empty()) collection.suites[0].compare = parse_yaml(section, "suite.yaml");
+    collection.suites[1].planned_test = "t";
+    Usage usage;
+    add_compare_options(usage);
+    return compare_options(compare_section(collection, parse_arguments(words, usage))).test;
+  };
+  EXPECT_EQ(test_of("", {}), "t");
+  EXPECT_EQ(test_of("", {"--test", "wilcoxon"}), "wilcoxon");
+  EXPECT_EQ(test_of("{test: permutation}", {}), "permutation") << "a suite names one";
+  EXPECT_EQ(test_of("{level: 0.1}", {}), "t");
+}
+
 }  // namespace
 }  // namespace attnlab::compare_options_test

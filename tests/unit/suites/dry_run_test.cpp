@@ -88,5 +88,19 @@ TEST_F(DryRunTest, SaysWhetherTheSeedsCanReachTheLevel) {
   EXPECT_EQ(seeds_warning(enough), "");
 }
 
+TEST_F(CellCostsTest, PlansTheTestThatTheSeedsCanReachTheLevelWith) {
+  EXPECT_EQ(load().planned_test, "t") << "two seeds";
+  const Suite compared = load("compare: {metric: nll}\n");
+  EXPECT_EQ(compared.compare->test, "t");
+  EXPECT_EQ(seeds_warning(compared), "") << "it can be significant";
+  EXPECT_EQ(load("compare: {test: wilcoxon}\n").planned_test, "") << "the suite's own word";
+  load();
+  const auto with = [&](const std::string& seeds) {
+    return load_suite(temp_ / "s.yaml", {"seeds=" + seeds}, parts_.catalogue(), "runs");
+  };
+  EXPECT_EQ(with("[0,1,2,3,4,5,6,7,8,9]").planned_test, "") << "enough for Wilcoxon's";
+  EXPECT_EQ(with("[0]").planned_test, "") << "no test is possible";
+}
+
 }  // namespace
 }  // namespace attnlab::dry_run_test

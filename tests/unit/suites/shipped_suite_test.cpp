@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "framework/base/text.h"
+#include "framework/suites/planned_test.h"
 #include "framework/suites/stored_cells.h"
 #include "tests/support/compositions.h"
 
@@ -66,6 +67,25 @@ TEST_F(ShippedSuite, HasAColumnAndAnAttentionForEveryClaim) {
         << text << ": '" << claim.attention << "' is none of its attentions";
     EXPECT_NE(claim.attention, all.baseline) << text;
   }
+}
+
+/// Of every suite that is shipped.
+TEST_F(ShippedSuite, HasATestThatItsSeedsCanReachTheLevelWith) {
+  std::size_t loaded = 0;
+  for (const auto& file : std::filesystem::directory_iterator(ATTNLAB_SOURCES "/configs/suites")) {
+    try {
+      Suite one = load_suite(file.path(), {}, catalogue_, temp_ / "runs");
+      ++loaded;
+      const auto [pairs, tests] = pairs_and_tests(one);
+      CompareOptions options = one.compare.value_or(CompareOptions{});
+      if (!one.planned_test.empty()) options.test = one.planned_test;
+      if (pairs > 1 && tests > 0) {
+        EXPECT_EQ(reach_note(options, pairs, tests), "") << file.path();
+      }
+    } catch (const Error&) {  // plugins that are not built here
+    }
+  }
+  EXPECT_GT(loaded, 5U);
 }
 
 /// A cell that a stored run would stand for, on a machine that has the data. Seeds differ in

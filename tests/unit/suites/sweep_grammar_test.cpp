@@ -166,7 +166,10 @@ TEST_F(SweepLaws, SeedsAreTheUnionOfTheirRanges) {
       }
       next = last + 1;
     }
-    EXPECT_EQ(parse_seeds(text), expected) << text;
+    EXPECT_EQ(parse_seeds("[" + text + "]"), expected) << text;
+    if (expected.size() > 1) {
+      EXPECT_EQ(parse_seeds(text), expected) << text;
+    }
   }
 }
 
@@ -191,11 +194,20 @@ TEST_F(SweepLaws, NoTextCrashesTheParser) {
 
 TEST(SweepSeeds, AreListsAndRanges) {
   EXPECT_THAT(parse_seeds("0-4,7"), ElementsAre(0, 1, 2, 3, 4, 7));
-  EXPECT_THAT(parse_seeds("9223372036854775807"), ElementsAre(9223372036854775807));
-  for (const char* wrong : {"", "a", "3-1", "-1", "0-4,4", "1.5", "0-99999999"}) {
+  EXPECT_THAT(parse_seeds("[9223372036854775807]"), ElementsAre(9223372036854775807));
+  EXPECT_THAT(parse_seeds("[0, 2-3]"), ElementsAre(0, 2, 3));
+  for (const char* wrong : {"", "[]", "a", "3-1", "-1", "0-4,4", "1.5", "0-99999999", "[3"}) {
     EXPECT_THAT(message_of<ConfigError>([&] { parse_seeds(wrong); }),
                 StartsWith(std::string("--seeds ") + wrong + ": "));
   }
+}
+
+TEST(SweepSeeds, AreNotOneNumberWhichMayMeanSoManySeeds) {
+  const auto refusal = [](const char* text) {
+    return message_of<ConfigError>([&] { parse_seeds(text); });
+  };
+  EXPECT_THAT(refusal("3"), AllOf(HasSubstr("'[3]'"), HasSubstr("for 3 seeds write --seeds 0-2")));
+  EXPECT_THAT(refusal("1"), AllOf(HasSubstr("'[1]'"), Not(HasSubstr("0-0"))));
 }
 
 }  // namespace

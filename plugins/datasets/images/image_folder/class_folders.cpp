@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <utility>
 
 #include "framework/base/error.h"
 #include "framework/base/files.h"
+#include "framework/base/random.h"
 #include "framework/base/text.h"
 #include "framework/data/formats/files.h"
 #include "framework/data/formats/folder.h"
@@ -187,11 +189,13 @@ std::vector<std::string> tested_folders(const std::string& source) {
 /// The folder of a set with a training folder. @param place  a name, or without `root` a path
 std::string training_set(const std::string& place, const std::string& root) {
   const bool path = root.empty() && place.find('/') != std::string::npos;
-  return find_data_folder({place,
-                           {"train"},
-                           path ? place : root,
-                           "unpack it as train/CLASS/*.jpg and val/CLASS/*.jpg",
-                           /*packed=*/false});
+  return find_data_folder(
+      {place,
+       {"train"},
+       path ? place : root,
+       "unpack it as train/CLASS/*.jpg and val/CLASS/*.jpg, or set `test` (0.2, "
+       "say) for one folder with CLASS/*.jpg",
+       /*packed=*/false});
 }
 
 std::string test_set(const std::string& name, const std::string& root) {
@@ -209,10 +213,65 @@ std::string test_set(const std::string& name, const std::string& root) {
   return source;
 }
 
+/// The images of one folder, those that are tested on apart.
+ImageFolders divided_folder(const std::string& name, const std::string& root, double test_share,
+                            std::uint64_t split_seed) {
+  const bool path = root.empty() && name.find('/') != std::string::npos;
+  ImageFolders folders;
+  folders.hash = fingerprint("");
+  folders.source =
+      find_data_folder({name, {}, path ? name : root, "unpack it as CLASS/*.jpg", false});
+  const std::string below = fmt::format("{}/{}", folders.source, name);
+  if (!root.empty() && fs::is_directory(below)) folders.source = below;
+  if (fs::exists(folders.source + "/train")) {
+    throw OptionError("test", fmt::format("is for one folder with all images, and {}/train is "
+                                          "there; leave it out",
+                                          folders.source));
+  }
+  folders.classes = folders_in(folders.source);
+  OtherFiles left_out;
+  const ImageList all = list_images(folders.source, folders.classes, false, folders.hash, left_out);
+  folders.left_out = left_out.text();
+  folders.train.folder = folders.test.folder = all.folder;
+  folders.train.bytes = all.bytes;  // both are read together
+  std::vector<std::vector<std::size_t>> of_class(folders.classes.size());
+  std::vector<char> tested(all.files.size(), 0);
+  const Random random = RandomStreams(split_seed).stream("test");
+  for (const std::int64_t i : permutation(std::ssize(all.files), random)) {
+    of_class[static_cast<std::size_t>(all.labels[static_cast<std::size_t>(i)])].push_back(
+        static_cast<std::size_t>(i));
+  }
+  for (const std::vector<std::size_t>& own : of_class) {
+    if (own.size() < 2) continue;
+    const auto wanted = static_cast<std::size_t>(std::llround(test_share * double(own.size())));
+    const std::size_t count = std::clamp<std::size_t>(wanted, 1, own.size() - 1);
+    for (std::size_t k = 0; k < count; ++k) tested[own[k]] = 1;
+  }
+  for (std::size_t i = 0; i < all.files.size(); ++i) {
+    ImageList& list = tested[i] != 0 ? folders.test : folders.train;
+    list.files.push_back(all.files[i]);
+    list.labels.push_back(all.labels[i]);
+  }
+  if (folders.test.empty()) {
+    throw DataError(
+        fmt::format("{}: has no class of two images, of which one could be tested on; "
+                    "a set of pictures is CLASS/*.jpg",
+                    folders.source));
+  }
+  const std::string division = fmt::format("test {} {}", shortest(test_share), split_seed);
+  folders.hash = fingerprint(division, folders.hash);
+  return folders;
+}
+
 }  // namespace
 
 ImageFolders open_image_folders(const std::string& name, const std::string& root,
-                                const std::string& classes_from) {
+                                const std::string& classes_from, double test_share,
+                                std::uint64_t split_seed) {
+  if (test_share > 0) {
+    if (classes_from.empty()) return divided_folder(name, root, test_share, split_seed);
+    throw OptionError("test", "is for training data; data of `classes_from` are only for testing");
+  }
   if (!root.empty() && name.starts_with('/')) {
     throw OptionError("name",
                       fmt::format("{} is a path of its own, which `root` is given for, too; "

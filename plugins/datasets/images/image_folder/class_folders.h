@@ -10,6 +10,8 @@
 //   CLASS/NAME.JPEG, or test/CLASS/..., val/CLASS/...     CLASS a name of there, or its number
 //
 // All folders of a set have names, or all have numbers.
+//
+// One folder for all images, CLASS/NAME.JPEG, is divided by `test_share`.
 #pragma once
 
 #include <cstdint>
@@ -42,10 +44,14 @@ struct ImageFolders {
 /// @param root          the folder or the one above it; empty: the usual places
 /// @param classes_from  of a set that is only for testing: name or path of the one whose training
 ///                      folders name the classes; empty: it has its own
+/// @param test_share    above 0: one folder for all images, of which this share of each class is
+///                      tested on, at least one image and never all
+/// @param split_seed    chooses them
 /// @throws OptionError for an absolute path below a root; DataMissingError; DataError for a folder
 ///         that is no class, is one that another folder is, or holds no images, and for a link to
 ///         nothing; FileError for a folder that cannot be listed.
 ImageFolders open_image_folders(const std::string& name, const std::string& root,
-                                const std::string& classes_from);
+                                const std::string& classes_from, double test_share = 0,
+                                std::uint64_t split_seed = 0);
 
 }  // namespace attnlab

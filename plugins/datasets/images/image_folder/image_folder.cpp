@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <numeric>
 #include <set>
 
@@ -122,8 +123,12 @@ class ImageFolder final : public Dataset {
 
  private:
   void open_folders() {
-    ImageFolders folders = open_image_folders(options_.name, options_.root, options_.classes_from);
-    info_.name = options_.name;
+    ImageFolders folders =
+        open_image_folders(options_.name, options_.root, options_.classes_from, options_.test,
+                           static_cast<std::uint64_t>(options_.split_seed));
+    // The option has a default, which need not be what is meant below a root.
+    const auto folder = (std::filesystem::path(folders.source) / "").parent_path();
+    info_.name = options_.root.empty() ? options_.name : folder.filename().string();
     info_.source = folders.source;
     info_.classes = static_cast<std::int64_t>(folders.classes.size());
     info_.class_names = std::move(folders.classes);

@@ -18,6 +18,8 @@ struct ImageFolderOptions {
   double subset = 0;
   double test_subset = 0;
   double validation = 0;
+  double test = 0;
+  std::int64_t split_seed = 0;
   std::vector<double> mean = {0.485, 0.456, 0.406};
   std::vector<double> deviation = {0.229, 0.224, 0.225};
   std::string damaged = "refuse";
@@ -29,7 +31,8 @@ struct ImageFolderOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("root", root,
-      "folder with train and val, or the one above it (empty: search the usual places)");
+      "folder with train and val (with `test`: with class folders), or the one above it (empty: "
+      "search the usual places)");
     v("name", name, "folder of the dataset: imagenet, imagenette2, ...; without root also a path");
     v("classes_from", classes_from,
       "of data that are only for testing: name or path of those whose train names the classes");
@@ -44,6 +47,10 @@ struct ImageFolderOptions {
     v("test_subset", test_subset, at_least(0), "the same of test images");
     v("validation", validation, at_least(0),
       "training images held out at random: below 1 a share, from 1 on a number");
+    v("test", test, range(0, 0.9),
+      "of a folder that holds class folders alone, without train: share of each class's images "
+      "that is tested on");
+    v("split_seed", split_seed, range(0, 9e15), "chooses these, the same for all seeds of runs");
     v("mean", mean, range(-1e6, 1e6), "mean of each channel, of pixels in [0, 1]");
     v("std", deviation, range(1e-6, 1e6), "standard deviation of each channel");
     v("damaged", damaged, one_of("refuse", "skip"),
