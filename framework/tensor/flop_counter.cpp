@@ -109,7 +109,8 @@ FlopCounter::~FlopCounter() {
   active = outer_;
 }
 
-OwnKernelFlops::OwnKernelFlops(std::int64_t multiply_adds) : counter_(active) {
+OwnKernelFlops::OwnKernelFlops(const char* name, std::int64_t multiply_adds) : counter_(active) {
+  if (record_.isActive()) record_.before(name);
   if (counter_ == nullptr) return;
   if (counter_->depth_ == 0) counter_->total_ += 2 * multiply_adds;
   ++counter_->depth_;

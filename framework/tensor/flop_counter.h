@@ -44,17 +44,20 @@ class FlopCounter {
 };
 
 /// Stands in a kernel of ours while it computes: says how much that is, once, and keeps the
-/// operations that it is made of (on this thread; others would be missed) from being counted.
+/// operations that it is made of (on this thread; others would be missed) from being counted. A
+/// profile shows it under its name.
 class OwnKernelFlops {
  public:
+  /// @param name           of the kernel; must live as long
   /// @param multiply_adds  of the products in the kernel.
-  explicit OwnKernelFlops(std::int64_t multiply_adds);
+  OwnKernelFlops(const char* name, std::int64_t multiply_adds);
   ~OwnKernelFlops();
   OwnKernelFlops(const OwnKernelFlops&) = delete;
   OwnKernelFlops& operator=(const OwnKernelFlops&) = delete;
 
  private:
   FlopCounter* counter_;  ///< null: nobody counts
+  at::RecordFunction record_{at::RecordScope::USER_SCOPE};
 };
 
 }  // namespace attnlab
