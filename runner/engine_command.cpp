@@ -13,9 +13,9 @@ namespace {
 /// Answers completion's question without the engine, where the usage is known here.
 void answer_usage(const std::string& command, const Words& words) {
   static const std::map<std::string, Usage (*)()> usages = {
-      {"run", run_usage},       {"eval", eval_usage},          {"sample", sample_usage},
-      {"detect", detect_usage}, {"show", show_usage},          {"probe", probe_usage},
-      {"match", match_usage},   {"data show", data_show_usage}};
+      {"run", run_usage},       {"eval", eval_usage},           {"sample", sample_usage},
+      {"detect", detect_usage}, {"show", show_usage},           {"probe", probe_usage},
+      {"match", match_usage},   {"data show", data_show_usage}, {"summary", summary_usage}};
   const auto known = usages.find(command);
   if (words != Words{kAskUsage} || known == usages.end()) return;
   Usage usage = known->second();

@@ -179,6 +179,20 @@ Usage data_show_usage() {
   return usage;
 }
 
+Usage summary_usage() {
+  Usage usage;
+  usage.synopsis = "attnlab describe EXPERIMENT|RUN_DIR [key=value ...] --summary [--json]";
+  usage.about =
+      "Builds an experiment and shows its model: modules with their parameters and shapes, and "
+      "the\n"
+      "products of one forward pass with their FLOPs (a multiply-add is two). Modules that repeat\n"
+      "one after the other are shown once. Needs the data. Exit code 4: they are not here.";
+  usage.options.add_options()("summary", "as above")("json", "print JSON");
+  usage.fewest_words = usage.most_words = 1;
+  usage.takes_overrides = true;
+  return usage;
+}
+
 Usage probe_usage() {
   Usage usage;
   usage.synopsis = "attnlab probe EXPERIMENT|RUN_DIR [key=value ...] [--steps N] [--also FILE]";

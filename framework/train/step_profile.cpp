@@ -9,6 +9,7 @@
 #include "framework/base/error.h"
 #include "framework/base/files.h"
 #include "framework/base/json.h"
+#include "framework/tensor/flop_counter.h"
 
 namespace attnlab {
 namespace {
@@ -17,22 +18,6 @@ StepProfile* active = nullptr;
 
 std::int64_t now() {
   return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
-}
-
-/// "[64, 197, 192] [192, 576]": the sizes of the tensors among an operation's inputs.
-std::string sizes_text(const at::RecordFunction& operation) {
-  std::string text;
-  for (const c10::IValue& input : operation.inputs()) {
-    if (!input.isTensor() || !input.toTensor().defined()) continue;
-    if (!text.empty()) text += ' ';
-    text += '[';
-    const at::IntArrayRef sizes = input.toTensor().sizes();
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
-      text += (i > 0 ? ", " : "") + std::to_string(sizes[i]);
-    }
-    text += ']';
-  }
-  return text;
 }
 
 bool is_step(const at::RecordFunction& operation) {

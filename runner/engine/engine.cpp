@@ -100,6 +100,7 @@ extern "C" [[gnu::visibility("default")]] int attnlab_engine(const std::string& 
       {"show", attnlab::show_command},
       {"probe", attnlab::probe_command},
       {"match", attnlab::match_command},
+      {"summary", attnlab::summary_command},
       {"attention apply", attnlab::attention_apply_command},
       {"plugin check", attnlab::plugin_check_command},
       {"bench", attnlab::bench_command},

@@ -15,6 +15,7 @@ int detect_command(const Words& words);
 int show_command(const Words& words);
 int probe_command(const Words& words);
 int match_command(const Words& words);
+int summary_command(const Words& words);
 int attention_apply_command(const Words& words);
 int plugin_check_command(const Words& words);
 int bench_command(const Words& words);
