@@ -1,8 +1,10 @@
 // Hands a subcommand to the engine library, which brings LibTorch with it.
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
+#include "framework/base/installation.h"
 #include "runner/commands.h"
 #include "runner/load_engine.h"
 #include "runner/usages.h"
@@ -26,7 +28,11 @@ void answer_usage(const std::string& command, const Words& words) {
 
 int engine_command(const std::string& command, const Words& words) {
   answer_usage(command, words);
-  auto* entry = reinterpret_cast<int (*)(const std::string&, const Words&)>(load_engine());
+  static const std::set<std::string> inspecting = {"show", "detect", "data show", "plugin check",
+                                                   "study"};
+  const Installation here = Installation::of_this_program();
+  auto* entry = reinterpret_cast<int (*)(const std::string&, const Words&)>(
+      load_engine(inspecting.count(command) > 0 ? here.inspection() : here.engine()));
   const std::unique_ptr<WorkWatch> watch = watch_work();
   return entry(command, words);
 }

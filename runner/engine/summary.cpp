@@ -100,8 +100,10 @@ void print(const ModuleSummary& model, const ModuleSummary& task, const ForwardO
          fmt::format("{:.1f} %", 100 * double(counted.flops) / double(total))});
   }
   std::cout << table_text(modules, TableStyle::text)
-            << fmt::format("\nforward pass of {}: {:.4g} MFLOPs\n\n",
-                           counted(pass.examples, "example", "examples"), double(total) / 1e6)
+            << fmt::format(
+                   "\nforward pass of {}: {:.4g} MFLOPs\n\n",
+                   std::to_string(pass.examples) + (pass.examples == 1 ? " example" : " examples"),
+                   double(total) / 1e6)
             << table_text(operations, TableStyle::text);
 }
 
