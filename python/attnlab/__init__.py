@@ -1,10 +1,29 @@
-"""attnlab: comparison of attention mechanisms across domains."""
-import importlib.metadata
-import pathlib
+"""attnlab: comparison of attention mechanisms across domains.
 
-__version__ = importlib.metadata.version("attnlab")
+>>> import attnlab
+>>> runs = attnlab.run("vit_synthetic", {"attention": "quest", "train.epochs": 3}, seeds=[0, 1])
+>>> runs.metrics()
+>>> attnlab.compare("runs/quickstart")
 
+Everything here asks the program `attnlab`, which this package brings, or the one on PATH.
+"""
+from attnlab.experiments import run, suite, sweep
+from attnlab.plugins import describe, list_plugins
+from attnlab.program import AttnlabError, executable, installation
+from attnlab.results import Comparison, Run, Runs, compare, runs
 
-def installation() -> pathlib.Path:
-    """The folder with attnlab's bin/, lib/, include/ and share/; CMAKE_PREFIX_PATH of a plugin."""
-    return pathlib.Path(__file__).parent / "installation"
+__all__ = [
+    "AttnlabError",
+    "Comparison",
+    "Run",
+    "Runs",
+    "compare",
+    "describe",
+    "executable",
+    "installation",
+    "list_plugins",
+    "run",
+    "runs",
+    "suite",
+    "sweep",
+]

@@ -146,6 +146,7 @@ bool run_job(const RunJob& job, Registry& registry, const Arguments& arguments,
   if (!job.note.empty()) progress.say(job.note);
   if (finished_before(job, progress)) {
     evaluate_left(job, registry, accept, progress);
+    progress.say("  " + job.folder.path());
     return true;
   }
   BuiltRun run = ready_run(job, registry, accept);
