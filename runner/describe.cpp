@@ -1,4 +1,5 @@
 // attnlab describe ID: one plugin's manifest, for people or as JSON.
+#include <algorithm>
 #include <iostream>
 
 #include "framework/base/foreign_text.h"
@@ -67,12 +68,19 @@ void print(const Candidate& plugin) {
 }  // namespace
 
 int describe_command(const Words& words) {
+  if (std::find(words.begin(), words.end(), "--summary") != words.end()) {
+    return engine_command("summary", words);
+  }
   Usage usage;
-  usage.synopsis = "attnlab describe ID [--json]";
+  usage.synopsis =
+      "attnlab describe ID [--json]\n"
+      "       attnlab describe EXPERIMENT|RUN_DIR [key=value ...] --summary [--json]";
   usage.about =
-      "Shows a plugin's manifest: options with types, ranges and defaults, presets, traits, what\n"
-      "it takes and gives. ID is a name (quest), lab/name, or kind/name.";
-  usage.options.add_options()("json", "the manifest as JSON");
+      "Shows a plugin's manifest: options with types, ranges and defaults, presets, traits,\n"
+      "what it takes and gives. ID is a name (quest), lab/name, or kind/name.\n"
+      "With --summary: an experiment's modules, shapes, parameters and FLOPs.";
+  usage.options.add_options()("json", "the manifest as JSON")(
+      "summary", "show the model of an experiment or a run");
   usage.fewest_words = usage.most_words = 1;
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;

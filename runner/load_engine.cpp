@@ -55,20 +55,22 @@ void limit_spinning() {
 
 }  // namespace
 
-void* load_engine() {
+void* load_engine(const std::string& path) {
+  if (::access(path.c_str(), F_OK) != 0) {
+    throw PluginError(path + ": is not built: make build, or install attnlab again");
+  }
   const bool is_short = !can_map(needed_memory());
   const StartWatch watch(is_short ? kWhereShort : kPatience, advice());
   hold_libraries_to_instruction_set();  // before they are loaded
   limit_spinning();
   use_fitting_blas(system_blas_core());
-  const std::string path = Installation::of_this_program().engine();
   void* engine = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (engine == nullptr) {
-    const std::string text = "cannot load the engine: " + std::string(::dlerror());
+    const std::string text = "cannot load the commands that compute: " + std::string(::dlerror());
     if (is_short) throw LimitError(text + advice());
     throw PluginError(text);
   }
-  void* entry = ::dlsym(engine, "attnlab_engine");
+  void* entry = ::dlsym(engine, "attnlab_commands");
   if (entry == nullptr) throw PluginError(path + ": is not an engine; install attnlab again");
   return entry;
 }

@@ -15,7 +15,8 @@ Usage run_usage() {
   Usage usage;
   usage.synopsis =
       "attnlab run EXPERIMENT|RUN_DIR ... [key=value ...] [--out DIR] [--resume] [--ensemble]\n"
-      "       [--accept-changes] [--accept-revision] [--dry-run] [--progress MODE]";
+      "       [--accept-changes] [--accept-revision] [--dry-run] [--profile]\n"
+      "       [--progress MODE]";
   usage.about =
       "Trains and evaluates an experiment, one run for each of its seeds. EXPERIMENT is a file or\n"
       "the name of one below configs/experiments; RUN_DIR is a run's folder, whose frozen\n"
@@ -29,6 +30,8 @@ Usage run_usage() {
       "count finished runs of other revisions of the framework, too, and record that")(
       "ensemble", "train all runs together, as one model that holds them; for models that can")(
       "dry-run", "build everything, say what would be done, write nothing; exit code 4: no data")(
+      "profile",
+      "also write what five steps computed to RUN_DIR/profile.json, for ui.perfetto.dev")(
       "progress", po::value<std::string>()->value_name("MODE"),
       "auto (default), bar, plain, json or none");
   usage.fewest_words = 1;
@@ -170,6 +173,20 @@ Usage data_show_usage() {
       "augmented versions beside each; default: 0")("out",
                                                     po::value<std::string>()->value_name("PATH"),
                                                     "file to write; default: EXPERIMENT-SPLIT.png");
+  usage.fewest_words = usage.most_words = 1;
+  usage.takes_overrides = true;
+  return usage;
+}
+
+Usage summary_usage() {
+  Usage usage;
+  usage.synopsis = "attnlab describe EXPERIMENT|RUN_DIR [key=value ...] --summary [--json]";
+  usage.about =
+      "Builds an experiment and shows its model: modules with their parameters and shapes, and "
+      "the\n"
+      "products of one forward pass with their FLOPs (a multiply-add is two). Modules that repeat\n"
+      "one after the other are shown once. Needs the data. Exit code 4: they are not here.";
+  usage.options.add_options()("summary", "as above")("json", "print JSON");
   usage.fewest_words = usage.most_words = 1;
   usage.takes_overrides = true;
   return usage;

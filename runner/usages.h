@@ -12,6 +12,7 @@ Usage sample_usage();
 Usage detect_usage();
 Usage show_usage();
 Usage probe_usage();
+Usage summary_usage();
 Usage match_usage();
 Usage data_show_usage();
 

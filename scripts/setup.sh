@@ -2,7 +2,7 @@
 # Makes a Debian machine (12, 13 or sid) ready to build and run attnlab.
 #
 #   scripts/setup.sh [--with lint] [--with bench] [--with browser] [--with slurm] [--with minisign]
-#                    [--with fuzz]
+#                    [--with fuzz] [--with deb]
 #
 # Installs the packages that are missing and makes the OpenMP build of OpenBLAS the BLAS: the
 # pthread build has threads of its own beside LibTorch's, and makes a training step several times
@@ -31,13 +31,14 @@ optional=(dataset-fashion-mnist libeigen3-dev libspectra-dev librdkit-dev librin
 
 usage() {
   echo "usage: scripts/setup.sh [--with lint] [--with bench] [--with browser] [--with slurm]"
-  echo "                        [--with minisign] [--with fuzz]"
+  echo "                        [--with minisign] [--with fuzz] [--with deb]"
   echo "  --with lint   also clang-format and clang-tidy"
   echo "  --with bench  also python3-torch and python3-torchvision, the rivals of the benchmarks,"
   echo "                and libxsmm-dev where the release has it"
   echo "  --with browser  also chromium, in which tests look at reports"
   echo "  --with slurm    also slurm-wlm and munge, for the tests of --launcher slurm"
   echo "  --with fuzz     also clang, llvm and libomp-dev, for libFuzzer and coverage"
+  echo "  --with deb      also help2man, dpkg-dev and file, for the Debian package and its manual pages"
   echo "  --with minisign also minisign, whose keys and signatures tests compare with ours"
 }
 
@@ -143,7 +144,8 @@ while (($# > 0)); do
         slurm) required+=(slurm-wlm munge) ;;
         minisign) required+=(minisign) ;;
         fuzz) required+=(clang llvm libomp-dev) ;;
-        *) die 2 "--with takes lint, bench, browser, slurm, minisign or fuzz, not '${2:-}'." "$(usage)" ;;
+        deb) required+=(help2man dpkg-dev file) ;;
+        *) die 2 "--with takes lint, bench, browser, slurm, minisign, fuzz or deb, not '${2:-}'." "$(usage)" ;;
       esac
       shift 2
       ;;

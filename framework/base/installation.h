@@ -11,7 +11,9 @@ namespace attnlab {
 struct Installation {
   std::string root;
   std::string library() const { return root + "/lib/libattnlab.so"; }
+  /// Libraries of commands that run plugin code.
   std::string engine() const { return root + "/lib/attnlab/attnlab_engine.so"; }
+  std::string inspection() const { return root + "/lib/attnlab/attnlab_inspect.so"; }
   std::string plugins() const { return root + "/lib/attnlab/plugins"; }
   std::string configs() const { return root + "/share/attnlab/configs"; }
 

@@ -51,6 +51,13 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::LibTorch)
     message(FATAL_ERROR "cannot read the soname of ${_file} (is binutils installed?)")
   endif()
 
+  # Releases on PyPI before 2.7 keep std::string as GCC 4 laid it out; no other library of a system does.
+  file(STRINGS ${LibTorch_C10_LIBRARY} _new_strings REGEX "__cxx11" LIMIT_COUNT 1)
+  if(NOT _new_strings)
+    message(FATAL_ERROR "LibTorch ${LibTorch_VERSION} in ${LibTorch_INCLUDE_DIR} was built with the C++ "
+      "ABI from before GCC 5, which no other library here has: take a newer one (from PyPI: torch 2.7 or newer)")
+  endif()
+
   set(LibTorch_CUDA_VERSION "")
   set(_libraries ${LibTorch_LIBRARY} ${LibTorch_CPU_LIBRARY} ${LibTorch_C10_LIBRARY})
   if(LibTorch_CUDA_LIBRARY AND LibTorch_C10_CUDA_LIBRARY)

@@ -83,13 +83,40 @@ MultiplyAdds rule_of(const char* name) {
 
 }  // namespace
 
+std::string sizes_text(const at::RecordFunction& operation) {
+  std::string text;
+  for (const c10::IValue& input : operation.inputs()) {
+    if (!input.isTensor() || !input.toTensor().defined()) continue;
+    if (!text.empty()) text += ' ';
+    text += '[';
+    const at::IntArrayRef sizes = input.toTensor().sizes();
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      text += (i > 0 ? ", " : "") + std::to_string(sizes[i]);
+    }
+    text += ']';
+  }
+  return text;
+}
+
+template <class Name>
+void FlopCounter::add(std::int64_t flops, const Name& name) {
+  total_ += flops;
+  if (!apart_) return;
+  CountedFlops& counted = operations_[name()];
+  ++counted.times;
+  counted.flops += flops;
+}
+
 /// Marks a counted operation until it ends.
 struct FlopCounter::InOperation final : at::ObserverContext {};
 
 std::unique_ptr<at::ObserverContext> FlopCounter::begin(const at::RecordFunction& operation) {
   const MultiplyAdds rule = active == nullptr ? nullptr : rule_of(operation.name());
   if (rule == nullptr) return nullptr;
-  if (active->depth_ == 0) active->total_ += 2 * rule(operation.inputs());
+  if (active->depth_ == 0) {
+    active->add(2 * rule(operation.inputs()),
+                [&] { return std::string(operation.name()) + " " + sizes_text(operation); });
+  }
   ++active->depth_;
   return std::make_unique<InOperation>();
 }
@@ -98,20 +125,22 @@ void FlopCounter::end(const at::RecordFunction&, at::ObserverContext* context) {
   if (context != nullptr && active != nullptr) --active->depth_;
 }
 
-FlopCounter::FlopCounter()
+FlopCounter::FlopCounter(bool apart)
     : outer_(std::exchange(active, this)),
       handle_(at::addThreadLocalCallback(at::RecordFunctionCallback(begin, end)
                                              .needsInputs(true)
-                                             .scopes({at::RecordScope::FUNCTION}))) {}
+                                             .scopes({at::RecordScope::FUNCTION}))),
+      apart_(apart) {}
 
 FlopCounter::~FlopCounter() {
   at::removeCallback(handle_);
   active = outer_;
 }
 
-OwnKernelFlops::OwnKernelFlops(std::int64_t multiply_adds) : counter_(active) {
+OwnKernelFlops::OwnKernelFlops(const char* name, std::int64_t multiply_adds) : counter_(active) {
+  if (record_.isActive()) record_.before(name);
   if (counter_ == nullptr) return;
-  if (counter_->depth_ == 0) counter_->total_ += 2 * multiply_adds;
+  if (counter_->depth_ == 0) counter_->add(2 * multiply_adds, [&] { return std::string(name); });
   ++counter_->depth_;
 }
 

@@ -15,21 +15,34 @@
 #include <ATen/record_function.h>
 
 #include <cstdint>
+#include <map>
+#include <string>
 
 #include "framework/tensor/tensor.h"
 
 namespace attnlab {
 
+/// The sizes of the tensors among an operation's inputs: "[64, 197, 192] [192, 576]".
+std::string sizes_text(const at::RecordFunction& operation);
+
+/// How often something was computed, and its operations.
+struct CountedFlops {
+  std::int64_t times = 0, flops = 0;
+};
+
 /// Counts what this thread computes, from its construction to its end. An operation that is made of
 /// others counts once. Counters do not nest: an inner one counts for itself.
 class FlopCounter {
  public:
-  FlopCounter();
+  /// @param apart  keeps the counts of each operation and its sizes, for `operations`
+  explicit FlopCounter(bool apart = false);
   ~FlopCounter();
   FlopCounter(const FlopCounter&) = delete;
   FlopCounter& operator=(const FlopCounter&) = delete;
 
   std::int64_t total() const { return total_; }
+  /// By name and sizes, "aten::mm [64, 192] [192, 576]"; our own kernels by their names.
+  const std::map<std::string, CountedFlops>& operations() const { return operations_; }
 
  private:
   friend class OwnKernelFlops;
@@ -39,22 +52,30 @@ class FlopCounter {
 
   FlopCounter* outer_;
   at::CallbackHandle handle_;
+  template <class Name>
+  void add(std::int64_t flops, const Name& name);
+
+  bool apart_;
+  std::map<std::string, CountedFlops> operations_;
   std::int64_t total_ = 0;
   std::int64_t depth_ = 0;  ///< counted operations, and kernels of ours, that are under way
 };
 
 /// Stands in a kernel of ours while it computes: says how much that is, once, and keeps the
-/// operations that it is made of (on this thread; others would be missed) from being counted.
+/// operations that it is made of (on this thread; others would be missed) from being counted. A
+/// profile shows it under its name.
 class OwnKernelFlops {
  public:
+  /// @param name           of the kernel; must live as long
   /// @param multiply_adds  of the products in the kernel.
-  explicit OwnKernelFlops(std::int64_t multiply_adds);
+  OwnKernelFlops(const char* name, std::int64_t multiply_adds);
   ~OwnKernelFlops();
   OwnKernelFlops(const OwnKernelFlops&) = delete;
   OwnKernelFlops& operator=(const OwnKernelFlops&) = delete;
 
  private:
   FlopCounter* counter_;  ///< null: nobody counts
+  at::RecordFunction record_{at::RecordScope::USER_SCOPE};
 };
 
 }  // namespace attnlab

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
 
 #include "framework/costs/forecast.h"
+#include "framework/tensor/flop_counter.h"
 #include "framework/train/run.h"
 
 namespace attnlab {
@@ -15,6 +18,13 @@ namespace attnlab {
 /// framework/tensor/flop_counter.h, with the kernels that a run takes. In evaluation mode, without
 /// gradients; the model's mode is kept. Cost: that forward pass.
 std::int64_t forward_flops(const BuiltRun& run);
+
+/// The same, operation by operation.
+struct ForwardOperations {
+  std::int64_t examples = 0;                       ///< that the pass had
+  std::map<std::string, CountedFlops> operations;  ///< of all of them; as FlopCounter's
+};
+ForwardOperations forward_operations(const BuiltRun& run);
 
 /// The largest memory of this process since the construction (since its beginning where the system
 /// does not let the mark be set back): on the CPU what is resident, data and libraries included; on

@@ -12,6 +12,7 @@
 #include "framework/host/working_folder.h"
 #include "framework/train/environment.h"
 #include "framework/train/step.h"
+#include "framework/train/step_profile.h"
 
 namespace attnlab {
 namespace {
@@ -158,7 +159,12 @@ std::vector<double> Ensemble::backward(const Batch& examples) {
   const auto members = static_cast<std::int64_t>(runs_.size());
   const Batch batch = to_device(examples, first.device);
   ForwardPass pass;
-  const Tensor losses = first.task->losses(model_->forward(batch, pass), batch, members);
+  Tensor losses;
+  {
+    RECORD_USER_SCOPE(kForwardScope);
+    losses = first.task->losses(model_->forward(batch, pass), batch, members);
+  }
+  RECORD_USER_SCOPE(kBackwardScope);
   // Each loss reaches its own member's parameters alone, so the gradient of the sum is each one's.
   losses.sum().backward();
   if (!gradients_shared_) share_gradients();

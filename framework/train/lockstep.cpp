@@ -6,6 +6,7 @@
 #include "framework/base/clock.h"
 #include "framework/base/work_to_save.h"
 #include "framework/train/step.h"
+#include "framework/train/step_profile.h"
 
 namespace attnlab {
 namespace {
@@ -70,6 +71,7 @@ class Lockstep {
 
   /// @returns false at the end of an epoch, or where all have ended.
   bool step() {
+    RECORD_USER_SCOPE(kStepScope);
     const Clock::time_point begin = Clock::now();
     const std::optional<Batch> batch = next_batch();
     if (!batch) return false;
@@ -86,17 +88,24 @@ class Lockstep {
     const Clock::time_point stepping = Clock::now();
     each_active([](Training& one) { one.seed_step(); });
     const std::vector<double> losses = gradients_.backward(*batch);
-    for (std::size_t i = 0; i < trainings_.size(); ++i) {
-      if (!trainings_[i]->ended()) trainings_[i]->update(losses[i], part(i));
-    }
+    update(losses, part);
     gradients_.forget();
     const double time = seconds(Clock::now() - stepping) / sharing;
     each_active([&](Training& one) { one.count_time(time + seconds(loading) / sharing, time); });
     return active() > 0;
   }
 
+  template <class Part>
+  void update(const std::vector<double>& losses, const Part& part) {
+    RECORD_USER_SCOPE(kUpdateScope);
+    for (std::size_t i = 0; i < trainings_.size(); ++i) {
+      if (!trainings_[i]->ended()) trainings_[i]->update(losses[i], part(i));
+    }
+  }
+
   /// Everyone's; empty at the end of the epoch.
   std::optional<Batch> next_batch() {
+    RECORD_USER_SCOPE(kBatchScope);
     std::vector<Loader*> loaders;
     loaders.reserve(trainings_.size());
     for (Training* one : trainings_) loaders.push_back(one->ended() ? nullptr : &one->batches());

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "framework/train/step_profile.h"
+
 namespace attnlab {
 namespace {
 
@@ -111,7 +113,11 @@ StepResult backward(BuiltRun& run, const Batch& batch, const StepContext& around
         result.parts[std::string(part)] += share * value.item<double>();
       };
     }
-    Tensor loss = run.task->step(step);
+    Tensor loss;
+    {
+      RECORD_USER_SCOPE(kForwardScope);
+      loss = run.task->step(step);
+    }
     if (carries) check_carried(carried[i], parts[i].size);
     if (share == 0) continue;  // the mean of no terms may be anything
     check_loss(run, loss);
@@ -119,6 +125,7 @@ StepResult backward(BuiltRun& run, const Batch& batch, const StepContext& around
     const double value = loss.item<double>();
     result.loss += value;
     if (!std::isfinite(value)) return result;
+    RECORD_USER_SCOPE(kBackwardScope);
     loss.backward();
   }
   if (carries) *around.carried = joined(carried);

@@ -1,111 +1,18 @@
-// The engine's one exported function, and its signals.
+// The one function that the engine exports.
 #include "runner/engine/engine.h"
 
-#include <sys/time.h>
-#include <unistd.h>
-
-#include <csignal>
-#include <ctime>
-#include <iostream>
-#include <map>
-
-#include "framework/base/foreign_text.h"
-#include "framework/base/threads.h"
-#include "framework/base/work_to_save.h"
-#include "framework/data/long_work.h"
-#include "framework/tensor/device.h"
-#include "runner/signals.h"
-
-namespace attnlab {
-namespace {
-
-std::atomic<bool> stop{false};
-static_assert(std::atomic<bool>::is_always_lock_free, "set in a signal handler");
-
-/// When the first signal came, in nanoseconds; 0: none has.
-std::atomic<std::int64_t> asked_at{0};
-static_assert(std::atomic<std::int64_t>::is_always_lock_free, "set in a signal handler");
-
-/// Looks again after so long whether there is work to save.
-void look_after(long milliseconds) {
-  const itimerval timer{{0, 0}, {0, milliseconds * 1000}};
-  ::setitimer(ITIMER_REAL, &timer, nullptr);
-}
-
-/// Making data, loading or evaluating may take long before it looks whether to stop. What is on the
-/// disk is whole at any moment, so nothing is lost by not waiting.
-void on_patience_gone(int) {
-  if (WorkToSave::any()) return look_after(50);
-  constexpr char kText[] = "attnlab: interrupted\n";
-  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kText, sizeof kText - 1);
-  ::_exit(kInterrupted);
-}
-
-void on_signal(int signal) {
-  // Slurm signals every process of a job, and a suite hands its own signal on to its runs: two
-  // signals at the same moment are one request.
-  constexpr std::int64_t kSameMoment = 50'000'000;
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  const std::int64_t time = std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-  std::int64_t first = 0;
-  stop = true;
-  constexpr long kPatience = 700;  // ms
-  if (asked_at.compare_exchange_strong(first, time)) return look_after(kPatience);
-  if (time - first < kSameMoment) return;
-  std::signal(signal, SIG_DFL);
-  std::raise(signal);  // delivered when this returns
-}
-
-/// Handles signals on a thread of its own, and on no other that starts after this. oneDNN's
-/// products use the stack pointer as one more register: while they run it points into the heap, and
-/// a handler on their thread would write its frame over what lies there.
-void take_signals() {
-  std::signal(SIGTERM, on_signal);
-  for (const int signal : {SIGINT, SIGHUP}) {  // a terminal that goes asks to stop, too
-    if (!is_ignored(signal)) std::signal(signal, on_signal);
-  }
-  std::signal(SIGALRM, on_patience_gone);
-  sigset_t taken;
-  ::sigemptyset(&taken);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGALRM}) ::sigaddset(&taken, signal);
-  ::pthread_sigmask(SIG_BLOCK, &taken, nullptr);
-  start_thread([taken] {
-    ::pthread_sigmask(SIG_UNBLOCK, &taken, nullptr);
-    while (true) ::pause();
-  }).detach();
-}
-
-}  // namespace
-
-const std::atomic<bool>& stop_requested() { return stop; }
-
-}  // namespace attnlab
-
-extern "C" [[gnu::visibility("default")]] int attnlab_engine(const std::string& command,
-                                                             const attnlab::Words& words) {
-  attnlab::use_widest_vectors();
-  attnlab::keep_freed_memory();
-  attnlab::take_signals();
-  // (A check's standard error is read by the program that started it.)
-  if (command != "plugin check") {
-    attnlab::on_long_work(
-        [](const std::string& text) { std::cerr << attnlab::one_line(text) << std::endl; });
-  }
-  static const std::map<std::string, int (*)(const attnlab::Words&)> commands = {
+extern "C" [[gnu::visibility("default")]] int attnlab_commands(const std::string& command,
+                                                               const attnlab::Words& words) {
+  static const attnlab::EngineCommands commands = {
       {"run", attnlab::run_command},
       {"eval", attnlab::eval_command},
       {"sample", attnlab::sample_command},
-      {"detect", attnlab::detect_command},
-      {"show", attnlab::show_command},
       {"probe", attnlab::probe_command},
       {"match", attnlab::match_command},
       {"doctor", attnlab::doctor_engine_command},
+      {"summary", attnlab::summary_command},
       {"attention apply", attnlab::attention_apply_command},
-      {"plugin check", attnlab::plugin_check_command},
       {"bench", attnlab::bench_command},
-      {"study", attnlab::study_command},
-      {"data show", attnlab::data_show_command},
   };
-  return commands.at(command)(words);
+  return attnlab::run_engine_command(commands, command, words);
 }

@@ -2,12 +2,26 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <iostream>
 
 #include "framework/base/text.h"
+#include "framework/experiment/compositions.h"
 #include "framework/train/environment.h"
 
 namespace attnlab {
+
+Experiment experiment_of(const std::string& what, const std::vector<std::string>& overrides,
+                         const Catalogue& catalogue) {
+  if (!std::filesystem::exists(what + "/config.yaml")) {
+    return load_experiment(find_composition(what, "experiments"), overrides, catalogue);
+  }
+  if (!overrides.empty()) {
+    throw ConfigError(
+        fmt::format("{}: a run's configuration is frozen; it takes no {}", what, overrides[0]));
+  }
+  return RunFolder(what).experiment(catalogue);
+}
 
 BuiltRun open_run(const RunFolder& folder, Registry& registry, bool accept) {
   const Experiment experiment = folder.experiment(registry.catalogue());

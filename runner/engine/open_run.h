@@ -5,6 +5,11 @@
 
 namespace attnlab {
 
+/// The experiment that a word names: a run's folder, whose configuration is frozen, or a file or a
+/// name of a composition. @throws ConfigError.
+Experiment experiment_of(const std::string& what, const std::vector<std::string>& overrides,
+                         const Catalogue& catalogue);
+
 /// The run's parts, with the parameters of its checkpoint, ready to evaluate. What changed since
 /// the run began is said on stderr: what is asked of it now is answered with what is here now.
 /// @param accept  although its data changed (`--accept-changes`)

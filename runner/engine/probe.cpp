@@ -1,35 +1,21 @@
 // attnlab probe: what a run would cost, from building it and a few steps; writes nothing.
 #include <fmt/format.h>
-#include <filesystem>
 #include <iostream>
 #include <optional>
 
 #include "framework/base/foreign_text.h"
 #include "framework/base/json.h"
 #include "framework/base/parsed_json.h"
-#include "framework/experiment/compositions.h"
 #include "framework/train/costs.h"
 #include "framework/train/step.h"
 #include "framework/train/task_check.h"
 #include "framework/train/training_parts.h"
 #include "runner/engine/engine.h"
+#include "runner/engine/open_run.h"
 #include "runner/usages.h"
 
 namespace attnlab {
 namespace {
-
-/// A run's frozen experiment, or a composed one.
-Experiment experiment_of(const Arguments& arguments, const Catalogue& catalogue) {
-  const std::string& what = arguments.words[0];
-  if (!std::filesystem::exists(what + "/config.yaml")) {
-    return load_experiment(find_composition(what, "experiments"), arguments.overrides, catalogue);
-  }
-  if (!arguments.overrides.empty()) {
-    throw ConfigError(fmt::format("{}: a run's configuration is frozen; it takes no {}", what,
-                                  arguments.overrides[0]));
-  }
-  return RunFolder(what).experiment(catalogue);
-}
 
 std::int64_t steps_of(const Arguments& arguments) {
   const auto steps = Node::scalar(arguments.text("steps", "3")).as_int();
@@ -92,7 +78,8 @@ int probe_command(const Words& words) {
   if (arguments.help) return kDone;
   const std::int64_t steps = steps_of(arguments);
   Registry registry(Catalogue::of_this_program());
-  const Experiment experiment = experiment_of(arguments, registry.catalogue());
+  const Experiment experiment =
+      experiment_of(arguments.words[0], arguments.overrides, registry.catalogue());
   nlohmann::json also = nlohmann::json::array();
   if (arguments.has("also")) also = parsed_json_file(arguments.text("also", ""));
   try {

@@ -13,6 +13,7 @@
 #include "framework/runs/missing_evaluations.h"
 #include "framework/runs/run_result.h"
 #include "framework/train/entries.h"
+#include "framework/train/step_profile.h"
 #include "runner/engine/engine.h"
 #include "runner/engine/open_run.h"
 #include "runner/engine/run_jobs.h"
@@ -125,11 +126,27 @@ bool finished_meanwhile(const RunJob& job, BuiltRun& run, Registry& registry, bo
   return true;
 }
 
+/// Trains, and records some of the steps where that is asked for.
+RunStatus train(const RunJob& job, BuiltRun& run, bool profiled, ProgressSink& progress) {
+  if (!profiled) return train_run(run, job.folder, progress, stop_requested());
+  const StepProfile profile(5);
+  const RunStatus status = train_run(run, job.folder, progress, stop_requested());
+  if (profile.steps() == 0) {
+    progress.say("  no profile: the run has too few steps left");
+  } else {
+    profile.write(job.folder.file("profile.json"));
+  }
+  return status;
+}
+
 /// @returns false when the run failed.
-bool run_job(const RunJob& job, Registry& registry, bool accept, ProgressSink& progress) {
+bool run_job(const RunJob& job, Registry& registry, const Arguments& arguments,
+             ProgressSink& progress) {
+  const bool accept = arguments.has("accept-changes");
   if (!job.note.empty()) progress.say(job.note);
   if (finished_before(job, progress)) {
     evaluate_left(job, registry, accept, progress);
+    progress.say("  " + job.folder.path());
     return true;
   }
   BuiltRun run = ready_run(job, registry, accept);
@@ -139,7 +156,7 @@ bool run_job(const RunJob& job, Registry& registry, bool accept, ProgressSink& p
   if (finished_meanwhile(job, run, registry, accept, progress)) return true;
   EndRecorder noted(progress);
   try {
-    const RunStatus status = train_run(run, job.folder, noted, stop_requested());
+    const RunStatus status = train(job, run, arguments.has("profile"), noted);
     if (status.state == RunState::done) evaluate_left(job, run, registry, noted);
   } catch (const std::exception& error) {
     report_failure(job, error, noted);
@@ -216,6 +233,9 @@ int run_command(const Words& words) {
   Registry registry(Catalogue::of_this_program());
   const ProgressMode mode = parse_progress_mode(arguments.text("progress", "auto"));
   if (arguments.has("dry-run")) return dry_run(arguments, registry, mode);
+  if (arguments.has("profile") && arguments.has("ensemble")) {
+    throw ConfigError("--profile shows the steps of one run: leave out --ensemble");
+  }
   const std::vector<RunJob> jobs = jobs_of(arguments, registry);
   const auto progress = make_progress(mode, static_cast<std::int64_t>(jobs.size()));
   check_fresh(jobs, arguments.has("resume"));
@@ -233,7 +253,7 @@ int run_command(const Words& words) {
   }
   for (const RunJob& job : jobs) {
     bool done = true;
-    all &= done_for_one(alone, [&] { done = run_job(job, registry, accept, *progress); });
+    all &= done_for_one(alone, [&] { done = run_job(job, registry, arguments, *progress); });
     all &= done;
     if (stop_requested()) return kInterrupted;
   }

@@ -29,30 +29,6 @@ copy_source() {
     tar -C "$source" --null --files-from=- --create | tar -C "$target" --extract
 }
 
-# Runs a command inside. The mounts live in a namespace of their own: they vanish with the last
-# process in it, however this script ends, and never show on this machine.
-inside() {
-  unshare --mount --pid --fork --kill-child bash -c '
-    set -e
-    root=$1 data=$2
-    shift 2
-    mount --make-rprivate /
-    mount -t proc proc "$root/proc"
-    mount --rbind /dev "$root/dev"
-    mount --rbind /sys "$root/sys"
-    variables=()
-    if [ -n "$data" ]; then
-      mkdir -p "$root/srv/attnlab-data"
-      mount --bind "$data" "$root/srv/attnlab-data"
-      mount -o remount,bind,ro "$root/srv/attnlab-data"
-      variables=(ATTNLAB_DATA=/srv/attnlab-data)
-    fi
-    exec chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/sbin:/usr/bin:/bin HOME=/root \
-      LC_ALL=C.UTF-8 TERM="${TERM:-dumb}" "${variables[@]}" \
-      sh -c "cd /src/attnlab && exec \"\$@\"" sh "$@"
-  ' bash "$root" "${ATTNLAB_DATA:-}" "$@"
-}
-
 version_of() {
   chroot "$root" dpkg-query --show --showformat='${Version}' "$1" 2>/dev/null || echo none
 }
@@ -79,6 +55,6 @@ started=$SECONDS
 prepare_root "$release"
 copy_source
 trap summary EXIT
-inside scripts/setup.sh
-inside scripts/setup.sh
-inside "${command[@]}"
+inside /src/attnlab scripts/setup.sh
+inside /src/attnlab scripts/setup.sh
+inside /src/attnlab "${command[@]}"

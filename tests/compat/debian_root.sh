@@ -45,3 +45,28 @@ prepare_root() {
   cp -L /etc/resolv.conf "$root/etc/resolv.conf" 2>/dev/null || true
   cp -L /etc/hosts "$root/etc/hosts" 2>/dev/null || true
 }
+
+# inside FOLDER COMMAND...: runs a command there, in a folder of that tree, with ATTNLAB_DATA mounted
+# read-only. The mounts live in a namespace of their own: they vanish with the last
+# process in it, however this script ends, and never show on this machine.
+inside() {
+  unshare --mount --pid --fork --kill-child bash -c '
+    set -e
+    root=$1 data=$2 folder=$3
+    shift 3
+    mount --make-rprivate /
+    mount -t proc proc "$root/proc"
+    mount --rbind /dev "$root/dev"
+    mount --rbind /sys "$root/sys"
+    variables=()
+    if [ -n "$data" ]; then
+      mkdir -p "$root/srv/attnlab-data"
+      mount --bind "$data" "$root/srv/attnlab-data"
+      mount -o remount,bind,ro "$root/srv/attnlab-data"
+      variables=(ATTNLAB_DATA=/srv/attnlab-data)
+    fi
+    exec chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/sbin:/usr/bin:/bin HOME=/root \
+      LC_ALL=C.UTF-8 TERM="${TERM:-dumb}" "${variables[@]}" \
+      sh -c "cd \"\$0\" && exec \"\$@\"" "$folder" "$@"
+  ' bash "$root" "${ATTNLAB_DATA:-}" "$@"
+}

@@ -73,7 +73,8 @@ Tensor softmax(const Tensor& logits, const Margins& margins) {
 Tensor plan_by_logs(const Tensor& logits, const Margins& margins, const SinkhornOptions& options) {
   const auto step = [&](const Tensor& goal, const Tensor& x, std::int64_t over,
                         const Tensor& empty) {
-    const OwnKernelFlops flops(x.numel());  // as by scalings: a matrix-vector product
+    const OwnKernelFlops flops("attnlab::Sinkhorn",
+                               x.numel());  // as by scalings: a matrix-vector product
     const Tensor potential = goal - x.logsumexp(over, true);
     return empty.defined() ? potential.masked_fill(empty, 0) : potential;
   };
@@ -132,7 +133,7 @@ ScaledPlan plan_by_scalings(const Tensor& logits, const Margins& margins,
   // Each half-step after the first is a matrix-vector product.
   const auto products =
       static_cast<std::int64_t>(std::max<std::size_t>(result.steps.size(), 1)) - 1;
-  const OwnKernelFlops flops(products * plan.numel());
+  const OwnKernelFlops flops("attnlab::Sinkhorn", products * plan.numel());
   if (!result.steps.empty()) result.plan = plan;
   return result;
 }

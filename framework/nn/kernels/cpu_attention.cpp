@@ -29,8 +29,8 @@ struct Attended {
 Attended attend_heads(const HeadwiseProblem& in, bool keep) {
   const std::int64_t queries = in.q.size(2), keys = in.k.size(2), dim = in.q.size(3);
   const std::int64_t by_distance = in.relative_q.defined() ? (queries + keys - 1) * dim : 0;
-  const OwnKernelFlops flops(in.q.size(0) * in.q.size(1) * queries *
-                             (keys * (dim + in.v.size(3)) + by_distance));
+  const OwnKernelFlops flops("attnlab::attention", in.q.size(0) * in.q.size(1) * queries *
+                                                       (keys * (dim + in.v.size(3)) + by_distance));
   Tensor out = empty_by_token(in.q, queries, in.v.size(3));
   if (!heads_are_small(in)) return {out, attend_blocks(in, out)};
   const Tensor weights = keep ? room_for_small_weights(in) : Tensor();

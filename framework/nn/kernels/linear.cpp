@@ -39,7 +39,7 @@ struct LargeLinear : public torch::autograd::Function<LargeLinear> {
 
   static Tensor mapped(const Tensor& x, const Tensor& weight, const Tensor& bias) {
     const std::int64_t out = weight.size(0), in = weight.size(1);
-    const OwnKernelFlops flops(x.numel() * out);
+    const OwnKernelFlops flops("attnlab::linear", x.numel() * out);
     const Tensor rows = as_matrix(x), dense = weight.contiguous();
     // Not a view of a matrix: autograd lets nobody write into a view that comes from here.
     Tensor y = at::empty(with_last(x, out), x.options().requires_grad(false));
@@ -72,8 +72,9 @@ struct LargeLinear : public torch::autograd::Function<LargeLinear> {
     }
     const Tensor rows = as_matrix(all), dy = as_matrix(gradients[0]), dense = weight.contiguous();
     const std::int64_t count = rows.size(0), out = weight.size(0), in = weight.size(1);
-    const OwnKernelFlops flops((context->needs_input_grad(0) ? x.numel() * out : 0) +
-                               (context->needs_input_grad(1) ? all.numel() * out : 0));
+    const OwnKernelFlops flops("attnlab::linear",
+                               (context->needs_input_grad(0) ? x.numel() * out : 0) +
+                                   (context->needs_input_grad(1) ? all.numel() * out : 0));
     if (context->needs_input_grad(0)) {
       to[0] = at::empty(x.sizes(), rows.options());
       if (before > 0) {

@@ -75,7 +75,7 @@ float* from_row_or_null(const Tensor& x, std::int64_t row) {
 Passed pass(const Tensor& x, const Tensor& up, const Tensor& up_bias, const Tensor& down,
             const Tensor& down_bias, Activation activation, bool keep) {
   const std::int64_t rows = x.size(0), in = x.size(1), hidden = up.size(0), out = down.size(0);
-  const OwnKernelFlops flops(rows * hidden * (in + out));
+  const OwnKernelFlops flops("attnlab::MLP", rows * hidden * (in + out));
   const auto room = [&](std::int64_t columns) { return at::empty({rows, columns}, x.options()); };
   const bool slopes = keep && activation == Activation::gelu;
   Passed to{room(hidden), room(out), room(slopes ? hidden : 0)};
@@ -150,7 +150,7 @@ struct BlockMlp : public torch::autograd::Function<BlockMlp> {
     const Tensor dy = gradients[0].contiguous();
     const std::int64_t rows = x.size(0), in = x.size(1), hidden = up.size(0), out = down.size(0);
     const bool wants_x = context->needs_input_grad(0);
-    const OwnKernelFlops flops(rows * hidden * ((wants_x ? 2 : 1) * in + 2 * out));
+    const OwnKernelFlops flops("attnlab::MLP", rows * hidden * ((wants_x ? 2 : 1) * in + 2 * out));
     const Tensor dh = at::empty(g.sizes(), g.options());
     const Tensor dx = wants_x ? at::empty(x.sizes(), g.options()) : Tensor();
     each_block(rows, hidden, [&](std::int64_t first, std::int64_t count) {

@@ -79,7 +79,8 @@ AttendedSets attend(const Ragged& in, bool keep) {
     for (const Sequence& one : *some) pairs += one.rows * one.columns;
   }
   const HeadwiseProblem& whole = in.whole;
-  const OwnKernelFlops flops(whole.q.size(1) * pairs * (whole.q.size(3) + whole.v.size(3)));
+  const OwnKernelFlops flops("attnlab::ragged attention",
+                             whole.q.size(1) * pairs * (whole.q.size(3) + whole.v.size(3)));
   AttendedSets to{empty_by_token(whole.q, whole.q.size(2), whole.v.size(3)), {}, {}};
   if (in.holds_nothing) to.out.zero_();
   if (keep) to.weights = at::empty({in.weights}, whole.q.options());

@@ -107,7 +107,7 @@ struct InitialRows {
 
 variable_list multiply(const Tensor& given, const Tensor& weight, const Tensor& given_starts,
                        const Sizes& s) {
-  const OwnKernelFlops flops(s.work());
+  const OwnKernelFlops flops("attnlab::linear layers of members", s.work());
   const Tensor x = given.contiguous();
   variable_list outputs;
   std::vector<float*> to;
@@ -144,7 +144,8 @@ struct Gradients {
 /// @param out    tensors to fill, undefined where not wanted
 void differentiate(const Tensor& given, const Tensor& weight, const variable_list& grads,
                    const Sizes& s, const Gradients& out) {
-  const OwnKernelFlops flops(s.work() * (out.x.defined() + out.weight.defined()));
+  const OwnKernelFlops flops("attnlab::linear layers of members",
+                             s.work() * (out.x.defined() + out.weight.defined()));
   const Tensor x = given.contiguous();
   variable_list dense;  // holds what the pointers point to
   std::vector<const float*> dy;

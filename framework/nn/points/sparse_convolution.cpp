@@ -82,7 +82,8 @@ Tensor mirrored(const Tensor& weight) { return weight.flip({1, 2, 3}).transpose(
 
 /// @param kernel  [out, places, in] of any strides
 Tensor convolved_by_blocks(const Tensor& x, const Tensor& kernel, const KernelMap& map) {
-  const OwnKernelFlops count(map.pairs() * kernel.size(0) * kernel.size(2));
+  const OwnKernelFlops count("attnlab::sparse convolution",
+                             map.pairs() * kernel.size(0) * kernel.size(2));
   Tensor y = at::empty({map.rows, kernel.size(0)}, x.options());
   convolve_blocks(x.contiguous(), packed_kernel(kernel), map, y);
   return y;
@@ -111,7 +112,8 @@ struct Convolve : public torch::autograd::Function<Convolve> {
       dx = convolved_by_blocks(dy, by_place(mirrored(weight)), map);
     }
     if (context->needs_input_grad(1)) {
-      const OwnKernelFlops count(map.pairs() * x.size(1) * dy.size(1));
+      const OwnKernelFlops count("attnlab::sparse convolution",
+                                 map.pairs() * x.size(1) * dy.size(1));
       dw = kernel_gradient(x.contiguous(), dy, map).reshape(weight.sizes());
     }
     return {dx, dw, Tensor()};

@@ -1,5 +1,5 @@
 // What is kept of a cloud for the report: fewer points, bytes, and attention over voxels.
-#include "runner/engine/cloud_view.h"
+#include "runner/inspect/cloud_view.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "runner/engine/drawing.h"
+#include "runner/inspect/drawing.h"
 
 #include <algorithm>
 #include <cctype>

@@ -1,4 +1,4 @@
-#include "runner/engine/image_bytes.h"
+#include "runner/inspect/image_bytes.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "runner/engine/show_clouds.h"
+#include "runner/inspect/show_clouds.h"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "framework/base/base64.h"
-#include "runner/engine/class_name.h"
-#include "runner/engine/cloud_view.h"
+#include "runner/inspect/class_name.h"
+#include "runner/inspect/cloud_view.h"
 
 namespace attnlab {
 namespace {

@@ -1,4 +1,4 @@
-#include "runner/engine/cloud_view.h"
+#include "runner/inspect/cloud_view.h"
 
 #include <algorithm>
 #include <cmath>

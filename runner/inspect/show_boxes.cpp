@@ -1,4 +1,4 @@
-#include "runner/engine/show_boxes.h"
+#include "runner/inspect/show_boxes.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 
 #include "framework/base/json.h"
 #include "framework/nn/boxes/best_answers.h"
-#include "runner/engine/image_bytes.h"
+#include "runner/inspect/image_bytes.h"
 
 namespace attnlab {
 namespace {

@@ -1,4 +1,4 @@
-#include "runner/engine/show_images.h"
+#include "runner/inspect/show_images.h"
 
 #include <fmt/format.h>
 
@@ -11,9 +11,9 @@
 #include "framework/eval/explanation.h"
 #include "framework/runs/missing_evaluations.h"
 #include "framework/train/checkpoint.h"
-#include "runner/engine/class_name.h"
+#include "runner/inspect/class_name.h"
 #include "runner/engine/engine.h"
-#include "runner/engine/image_bytes.h"
+#include "runner/inspect/image_bytes.h"
 
 namespace attnlab {
 namespace {

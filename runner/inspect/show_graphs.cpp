@@ -1,4 +1,4 @@
-#include "runner/engine/show_graphs.h"
+#include "runner/inspect/show_graphs.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 #include "framework/base/json.h"
 #include "framework/base/text.h"
-#include "runner/engine/class_name.h"
+#include "runner/inspect/class_name.h"
 
 namespace attnlab {
 namespace {

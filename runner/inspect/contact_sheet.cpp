@@ -1,8 +1,8 @@
-#include "runner/engine/contact_sheet.h"
+#include "runner/inspect/contact_sheet.h"
 
 #include <algorithm>
 
-#include "runner/engine/drawing.h"
+#include "runner/inspect/drawing.h"
 
 namespace attnlab {
 namespace {

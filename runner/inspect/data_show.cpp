@@ -7,10 +7,10 @@
 
 #include "framework/base/foreign_text.h"
 #include "framework/experiment/compositions.h"
-#include "runner/engine/class_name.h"
-#include "runner/engine/contact_sheet.h"
+#include "runner/inspect/class_name.h"
+#include "runner/inspect/contact_sheet.h"
 #include "runner/engine/engine.h"
-#include "runner/engine/image_bytes.h"
+#include "runner/inspect/image_bytes.h"
 #include "runner/engine/output_path.h"
 #include "runner/usages.h"
 

@@ -12,10 +12,10 @@
 #include "runner/engine/engine.h"
 #include "runner/engine/open_run.h"
 #include "runner/engine/output_path.h"
-#include "runner/engine/show_boxes.h"
-#include "runner/engine/show_clouds.h"
-#include "runner/engine/show_graphs.h"
-#include "runner/engine/show_images.h"
+#include "runner/inspect/show_boxes.h"
+#include "runner/inspect/show_clouds.h"
+#include "runner/inspect/show_graphs.h"
+#include "runner/inspect/show_images.h"
 #include "runner/usages.h"
 
 namespace attnlab {
