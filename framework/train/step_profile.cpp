@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "framework/base/error.h"
