@@ -3,11 +3,11 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "framework/base/json.h"
 #include "framework/runs/run_records.h"
 #include "tests/support/temp_folder.h"
 
