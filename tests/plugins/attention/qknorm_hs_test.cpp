@@ -18,7 +18,8 @@ NaiveSettings equation(const Attention& attention) {
   NaiveSettings settings;
   settings.map_query = [logarithms = testing::numbers_of(attention, "scale.log_scale")](
                            const Row& x, std::int64_t h) {
-    return testing::times(testing::on_sphere(x), Row(x.size(), std::exp(logarithms[std::size_t(h)])), 0);
+    return testing::times(testing::on_sphere(x),
+                          Row(x.size(), std::exp(logarithms[std::size_t(h)])), 0);
   };
   settings.map_key = [](const Row& x, std::int64_t) { return testing::on_sphere(x); };
   return settings;

@@ -13,8 +13,10 @@ using testing::Row;
 
 NaiveSettings equation(const Attention& attention) {
   const auto map = [&](const std::string& side) {
-    return [factors = testing::numbers_of(attention, side + ".scale")](
-               const Row& x, std::int64_t h) { return testing::times(testing::on_sphere(x), factors, h); };
+    return
+        [factors = testing::numbers_of(attention, side + ".scale")](const Row& x, std::int64_t h) {
+          return testing::times(testing::on_sphere(x), factors, h);
+        };
   };
   NaiveSettings settings;
   settings.map_query = map("query");
