@@ -13,8 +13,8 @@ namespace attnlab {
 struct RunForecast {
   std::string data;  ///< the dataset's fingerprint
   std::int64_t parameters = 0;
-  std::int64_t flops = 0;  ///< of the forward pass of one example; 0: not counted
-  std::int64_t steps = 0;  ///< optimiser steps of the whole run
+  std::int64_t flops = 0;         ///< of the forward pass of one example; 0: not counted
+  std::int64_t steps = 0;         ///< optimiser steps of the whole run
   double step_seconds = 0;        ///< of one of them, loading included; 0: not measured
   double evaluation_seconds = 0;  ///< of the run itself, not of `evaluate:`; 0: not measured
   std::int64_t peak_memory = 0;   ///< bytes
