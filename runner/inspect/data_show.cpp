@@ -7,11 +7,11 @@
 
 #include "framework/base/foreign_text.h"
 #include "framework/experiment/compositions.h"
+#include "runner/engine/engine.h"
+#include "runner/engine/output_path.h"
 #include "runner/inspect/class_name.h"
 #include "runner/inspect/contact_sheet.h"
-#include "runner/engine/engine.h"
 #include "runner/inspect/image_bytes.h"
-#include "runner/engine/output_path.h"
 #include "runner/usages.h"
 
 namespace attnlab {

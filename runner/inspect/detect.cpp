@@ -12,11 +12,11 @@
 #include "framework/base/json.h"
 #include "framework/host/working_folder.h"
 #include "framework/nn/boxes/best_answers.h"
-#include "runner/inspect/drawing.h"
 #include "runner/engine/engine.h"
-#include "runner/inspect/image_bytes.h"
 #include "runner/engine/open_run.h"
 #include "runner/engine/output_path.h"
+#include "runner/inspect/drawing.h"
+#include "runner/inspect/image_bytes.h"
 #include "runner/usages.h"
 
 namespace attnlab {

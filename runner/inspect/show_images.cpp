@@ -11,8 +11,8 @@
 #include "framework/eval/explanation.h"
 #include "framework/runs/missing_evaluations.h"
 #include "framework/train/checkpoint.h"
-#include "runner/inspect/class_name.h"
 #include "runner/engine/engine.h"
+#include "runner/inspect/class_name.h"
 #include "runner/inspect/image_bytes.h"
 
 namespace attnlab {

@@ -88,7 +88,7 @@ TEST_F(DryRunTest, SaysWhetherTheSeedsCanReachTheLevel) {
   EXPECT_EQ(seeds_warning(enough), "");
 }
 
-TEST_F(CellCostsTest, PlansTheTestThatTheSeedsCanReachTheLevelWith) {
+TEST_F(DryRunTest, PlansTheTestThatTheSeedsCanReachTheLevelWith) {
   EXPECT_EQ(load().planned_test, "t") << "two seeds";
   const Suite compared = load("compare: {metric: nll}\n");
   EXPECT_EQ(compared.compare->test, "t");

@@ -132,8 +132,8 @@ TEST_F(SourcesInASuite, BelongToTheAttentionWhereItsOwnOptionsChangeThem) {
   EXPECT_EQ(configuration(suite, "second").text(), trained(suite, "first"));
   EXPECT_NE(configuration(suite, "second").text(),
             configuration(suite, "second", "standard").text());
-  EXPECT_TRUE(is_set_origin(configuration(suite, "second").place().str()));
-  EXPECT_FALSE(is_set_origin(configuration(suite, "second", "standard").place().str()));
+  EXPECT_TRUE(is_of_attention(configuration(suite, "second").place().str()));
+  EXPECT_FALSE(is_of_attention(configuration(suite, "second", "standard").place().str()));
 }
 
 }  // namespace

@@ -121,13 +121,8 @@ class OwnTable final : public Dataset {
 
   std::int64_t size(Split split) const override { return std::ssize(cases(split)); }
 
-  NamedTensors example(Split split, std::int64_t index, Random*) const override {
-    const std::vector<std::int64_t>& all = cases(split);
-    if (index < 0 || index >= std::ssize(all)) {
-      throw DataError(
-          fmt::format("{}: there is no example {} in {}", info_.name, index, name_of(split)));
-    }
-    const auto i = static_cast<std::size_t>(all[static_cast<std::size_t>(index)]);
+  NamedTensors make_example(Split split, std::int64_t index, Random*) const override {
+    const auto i = static_cast<std::size_t>(cases(split)[static_cast<std::size_t>(index)]);
     const std::int64_t begin = table_.offsets[i], rows = table_.offsets[i + 1] - begin;
     Tensor series = table_.values.narrow(0, begin, rows).clone();
     if (table_.vectors) series = series.view({-1, 1});
