@@ -39,7 +39,7 @@ def main():
     args = parser.parse_args()
     program = os.path.join(args.build, "bin", "attnlab")
     # (seeds, runs, options): fewer runs where each takes long.
-    ways = {"one by one": ("0", 30, ["-j", "1", "--ensemble", "1"]),
+    ways = {"one by one": ("[0]", 30, ["-j", "1", "--ensemble", "1"]),
             f"{args.jobs} at once": ("0-1", 60, ["-j", str(args.jobs), "--ensemble", "1"]),
             "together": ("0-9", 300, ["-j", str(args.jobs)])}
     times = {way: [] for way in ways}

@@ -163,7 +163,7 @@ evaluate:
   const Ended ended = attnlab({"eval", folder()});
   EXPECT_EQ(ended.exit_code, 1) << ended.story();
   EXPECT_THAT(ended.out,
-              AllOf(HasSubstr("other failed: the data of 'cifar-10-batches-bin' are not"),
+              AllOf(HasSubstr("other failed: the data in 'disk' (option `root`) are not"),
                     HasSubstr("; the earlier result stays")));
   EXPECT_EQ(filed("other"), before);
   fs::rename(at("gone"), at("disk"));

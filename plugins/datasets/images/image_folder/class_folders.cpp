@@ -201,7 +201,7 @@ std::string training_set(const std::string& place, const std::string& root) {
 std::string test_set(const std::string& name, const std::string& root) {
   const std::string below = fmt::format("{}/{}", root, name);
   const bool above = !root.empty() && fs::is_directory(below);
-  const std::string source =
+  std::string source =
       find_data_folder({name, {}, above ? below : root, "unpack it as CLASS/*.jpg"});
   // An evaluation may change the name and forget the root.
   if (fs::exists(source + "/train")) {
