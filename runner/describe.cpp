@@ -89,7 +89,8 @@ int describe_command(const Words& words) {
   if (arguments.has("json")) {
     nlohmann::json manifest = nlohmann::json::parse(plugin.manifest->json);
     manifest["path"] = plugin.path;
-    for (const auto& [name, options] : read_presets(plugin.path).entries()) {
+    const Node presets = read_presets(plugin.path);
+    for (const auto& [name, options] : presets.entries()) {
       manifest["presets"][name] = to_flow(options);
     }
     std::cout << json_text(manifest);

@@ -278,7 +278,9 @@ int main(int argc, char** argv) {
   for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
   attnlab::Words words(argv + 1, argv + argc);
   if (attnlab::is_fork_server(words)) {
-    words = attnlab::words_of_job({argv, static_cast<std::size_t>(argc)}, attnlab::load_engine);
+    words = attnlab::words_of_job({argv, static_cast<std::size_t>(argc)}, [] {
+      attnlab::load_engine(attnlab::Installation::of_this_program().engine());
+    });
   }
   return attnlab::run_program(words);
 }
