@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 namespace po = boost::program_options;
 
-void declare(Usage& usage) {
+void declare_card(Usage& usage) {
   usage.synopsis = "attnlab card ID [--runs DIR ...] [--as LABEL] [--no-test] [-o FILE]";
   usage.about =
       "Writes a model card of an attention as Markdown: what it is, its equation, options, what\n"
@@ -73,7 +73,7 @@ const Candidate& attention_called(const Catalogue& catalogue, const std::string&
 
 int card_command(const Words& words) {
   Usage usage;
-  declare(usage);
+  declare_card(usage);
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;
   const Catalogue catalogue = Catalogue::of_this_program();

@@ -12,7 +12,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-void declare(Usage& usage) {
+void declare_compare(Usage& usage) {
   usage.synopsis =
       "attnlab compare DIR... [--baseline LABEL] [--metric NAME] [--test NAME] [--json]";
   usage.about =
@@ -50,7 +50,7 @@ void refuse_differences(const Comparison& comparison) {
 
 int compare_command(const Words& words) {
   Usage usage;
-  declare(usage);
+  declare_compare(usage);
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;
   const std::string format = format_of(arguments);

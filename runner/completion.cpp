@@ -374,7 +374,7 @@ Answer complete(Words words) {
   return answer;
 }
 
-void print(const Answer& answer) {
+void print_answer(const Answer& answer) {
   std::cout << answer.paths << "\n";
   for (const auto& [text, about] : answer.candidates) {
     std::cout << text << (about.empty() ? "" : "\t" + about) << "\n";
@@ -385,7 +385,7 @@ void print(const Answer& answer) {
 
 int completion_command(const Words& words) {
   if (!words.empty() && words[0] == "complete") {
-    print(complete(Words(words.begin() + 1, words.end())));
+    print_answer(complete(Words(words.begin() + 1, words.end())));
     return kDone;
   }
   Usage usage;

@@ -72,7 +72,7 @@ void print_value(char sign, const Side& side, const std::string& key,
   std::cout << to_flow(*value) << (origin.empty() ? "" : "   # " + origin) << "\n";
 }
 
-void print(const Side& before, const Side& after, const std::vector<Difference>& found) {
+void print_text(const Side& before, const Side& after, const std::vector<Difference>& found) {
   if (found.empty()) {
     std::cout << "no value differs\n";
     return;
@@ -120,7 +120,7 @@ int config_diff_command(const Words& words) {
   const Side before = side_of(arguments.words[0], {}, catalogue);
   const Side after = side_of(arguments.words[1], arguments.overrides, catalogue);
   const std::vector<Difference> found = differences(before.tree, after.tree);
-  (arguments.has("json") ? print_json : print)(before, after, found);
+  (arguments.has("json") ? print_json : print_text)(before, after, found);
   return kDone;
 }
 

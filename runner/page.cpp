@@ -12,7 +12,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-void declare(Usage& usage) {
+void declare_page(Usage& usage) {
   usage.synopsis = "attnlab page DIR... [--output DIR] [--title TEXT]";
   usage.about =
       "Writes the page over domains of runs: a table of attentions by domains, each cell the\n"
@@ -35,7 +35,7 @@ void declare(Usage& usage) {
 
 int page_command(const Words& words) {
   Usage usage;
-  declare(usage);
+  declare_page(usage);
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;
   const std::string folder = arguments.text("output", arguments.words.front());

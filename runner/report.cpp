@@ -31,7 +31,7 @@ struct Format {
 constexpr Format kFormats[] = {
     {"html", "html"}, {"md", "md"}, {"latex", "tex"}, {"csv", "csv"}, {"json", "json"}};
 
-void declare(Usage& usage) {
+void declare_report(Usage& usage) {
   usage.synopsis =
       "attnlab report DIR... [--format html|md|latex|csv|json] [--output FILE] [--bib FILE]\n"
       "       [--stills FOLDER [--view TURN,TILT] [--hide CLASS ...]]";
@@ -189,7 +189,7 @@ Report made_report(const Arguments& arguments, const Words& words) {
 
 int report_command(const Words& words) {
   Usage usage;
-  declare(usage);
+  declare_report(usage);
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;
   const Format& format = chosen_format(arguments);

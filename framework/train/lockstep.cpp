@@ -71,10 +71,10 @@ class Lockstep {
 
   /// @returns false at the end of an epoch, or where all have ended.
   bool step() {
-    RECORD_USER_SCOPE(kStepScope);
     const Clock::time_point begin = Clock::now();
     const std::optional<Batch> batch = next_batch();
     if (!batch) return false;
+    RECORD_USER_SCOPE(kStepScope);
     const WorkToSave stepping_now;
     const Clock::duration loading = Clock::now() - begin;
     const std::int64_t size = batch->size / std::int64_t(trainings_.size());
