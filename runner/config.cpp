@@ -21,7 +21,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-constexpr const char* kHelp = R"(usage: attnlab config COMMAND
+constexpr const char* kConfigHelp = R"(usage: attnlab config COMMAND
 
   attnlab config show FILE [key=value ...]           everything filled in
   attnlab config explain FILE [KEY] [key=value ...]  every place that set or changed a value
@@ -122,7 +122,7 @@ int schema(const Words& words) {
 }  // namespace
 
 int config_command(const Words& words) {
-  return run_subcommand("config", kHelp, words,
+  return run_subcommand("config", kConfigHelp, words,
                         {{"show", show},
                          {"explain", explain_key},
                          {"diff", config_diff_command},

@@ -4,7 +4,7 @@
 namespace attnlab {
 namespace {
 
-constexpr const char* kHelp = R"(usage: attnlab data COMMAND
+constexpr const char* kDataHelp = R"(usage: attnlab data COMMAND
 
   attnlab data show   a picture of what the model sees, with labels
 
@@ -15,7 +15,7 @@ constexpr const char* kHelp = R"(usage: attnlab data COMMAND
 
 int data_command(const Words& words) {
   return run_subcommand(
-      "data", kHelp, words,
+      "data", kDataHelp, words,
       {{"show", [](const Words& rest) { return engine_command("data show", rest); }}});
 }
 

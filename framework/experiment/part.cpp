@@ -77,10 +77,8 @@ void name_after(const Candidate& plugin, Part& part) {
 void fill_in_preset(const Schema& schema, Part& part) {
   const Node* chosen = part.options.find("preset");
   if (chosen == nullptr || chosen->text().empty()) return;
-  const Node presets = read_presets(part.path);
-  const Node* preset = presets.find(chosen->text());
-  if (preset == nullptr) return;
-  for (const auto& [key, value] : preset->entries()) {
+  const Node preset = preset_values(part.path, chosen->text(), schema);
+  for (const auto& [key, value] : preset.entries()) {
     const Node* given = part.options.find(key);
     const Node& otherwise = find_option(schema, key)->default_value;
     if (given == nullptr || canonical_text(*given) != canonical_text(otherwise)) continue;

@@ -18,12 +18,19 @@ bool can_be_preset(const OptionSpec& option) {
   return option.name != kOption && !option.holds_options() && !option.default_value.is_null();
 }
 
-void check_preset(const std::string& name, const Node& preset, const Schema& options) {
+/// The values of the options that a preset sets, as the schema reads them. @throws Error
+Node values_of(const std::string& name, const Node& preset, const Schema& options) {
   Schema settable = options;
   std::erase_if(settable, [](const OptionSpec& option) { return !can_be_preset(option); });
   std::vector<std::string> problems;
-  resolve_options(preset, settable, fmt::format("preset '{}'", name), "presets", problems);
+  const Node resolved =
+      resolve_options(preset, settable, fmt::format("preset '{}'", name), "presets", problems);
   if (!problems.empty()) throw Error(problems.front());
+  Node values = Node::map();
+  for (const auto& [key, value] : preset.entries()) {
+    if (!value.is_null()) values.set(key, resolved.at(key));
+  }
+  return values;
 }
 
 }  // namespace
@@ -31,6 +38,12 @@ void check_preset(const std::string& name, const Node& preset, const Schema& opt
 Node read_presets(const std::string& plugin_path) {
   const auto text = find_elf_section(plugin_path, kPresetsSection);
   return text ? parse_yaml(*text, "presets of " + plugin_path) : Node::map();
+}
+
+Node preset_values(const std::string& plugin_path, const std::string& name, const Schema& options) {
+  const Node presets = read_presets(plugin_path);
+  const Node* preset = presets.find(name);
+  return preset == nullptr ? Node::map() : values_of(name, *preset, options);
 }
 
 void add_presets(const std::string& text, Schema& options) {
@@ -44,7 +57,7 @@ void add_presets(const std::string& text, Schema& options) {
   std::vector<std::string> names;
   if (option->default_value.text().empty()) names.emplace_back();
   for (const auto& [name, preset] : presets.entries()) {
-    check_preset(name, preset, options);
+    values_of(name, preset, options);
     names.push_back(name);
   }
   if (std::find(names.begin(), names.end(), option->default_value.text()) == names.end()) {

@@ -22,6 +22,10 @@ inline constexpr const char* kPresetsSection = ".attnlab.presets";
 /// @throws PluginError, ConfigError where the section is damaged.
 Node read_presets(const std::string& plugin_path);
 
+/// The values of the options that a plugin's preset sets; an empty map where it has none of the
+/// name. @throws as `read_presets`; Error where one does not fit.
+Node preset_values(const std::string& plugin_path, const std::string& name, const Schema& options);
+
 /// Checks presets against the plugin's options, and makes their names the choices of `preset`.
 /// @param text  the section's content. @throws Error saying what is wrong with them.
 void add_presets(const std::string& text, Schema& options);

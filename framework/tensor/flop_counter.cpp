@@ -98,11 +98,9 @@ std::string sizes_text(const at::RecordFunction& operation) {
   return text;
 }
 
-template <class Name>
-void FlopCounter::add(std::int64_t flops, const Name& name) {
+void FlopCounter::add(std::int64_t flops, const std::string& name) {
   total_ += flops;
-  if (!apart_) return;
-  CountedFlops& counted = operations_[name()];
+  CountedFlops& counted = operations_[name];
   ++counted.times;
   counted.flops += flops;
 }
@@ -115,7 +113,7 @@ std::unique_ptr<at::ObserverContext> FlopCounter::begin(const at::RecordFunction
   if (rule == nullptr) return nullptr;
   if (active->depth_ == 0) {
     active->add(2 * rule(operation.inputs()),
-                [&] { return std::string(operation.name()) + " " + sizes_text(operation); });
+                std::string(operation.name()) + " " + sizes_text(operation));
   }
   ++active->depth_;
   return std::make_unique<InOperation>();
@@ -125,12 +123,11 @@ void FlopCounter::end(const at::RecordFunction&, at::ObserverContext* context) {
   if (context != nullptr && active != nullptr) --active->depth_;
 }
 
-FlopCounter::FlopCounter(bool apart)
+FlopCounter::FlopCounter()
     : outer_(std::exchange(active, this)),
       handle_(at::addThreadLocalCallback(at::RecordFunctionCallback(begin, end)
                                              .needsInputs(true)
-                                             .scopes({at::RecordScope::FUNCTION}))),
-      apart_(apart) {}
+                                             .scopes({at::RecordScope::FUNCTION}))) {}
 
 FlopCounter::~FlopCounter() {
   at::removeCallback(handle_);
@@ -140,7 +137,7 @@ FlopCounter::~FlopCounter() {
 OwnKernelFlops::OwnKernelFlops(const char* name, std::int64_t multiply_adds) : counter_(active) {
   if (record_.isActive()) record_.before(name);
   if (counter_ == nullptr) return;
-  if (counter_->depth_ == 0) counter_->add(2 * multiply_adds, [&] { return std::string(name); });
+  if (counter_->depth_ == 0) counter_->add(2 * multiply_adds, name);
   ++counter_->depth_;
 }
 

@@ -34,8 +34,7 @@ struct CountedFlops {
 /// others counts once. Counters do not nest: an inner one counts for itself.
 class FlopCounter {
  public:
-  /// @param apart  keeps the counts of each operation and its sizes, for `operations`
-  explicit FlopCounter(bool apart = false);
+  FlopCounter();
   ~FlopCounter();
   FlopCounter(const FlopCounter&) = delete;
   FlopCounter& operator=(const FlopCounter&) = delete;
@@ -52,10 +51,8 @@ class FlopCounter {
 
   FlopCounter* outer_;
   at::CallbackHandle handle_;
-  template <class Name>
-  void add(std::int64_t flops, const Name& name);
+  void add(std::int64_t flops, const std::string& name);
 
-  bool apart_;
   std::map<std::string, CountedFlops> operations_;
   std::int64_t total_ = 0;
   std::int64_t depth_ = 0;  ///< counted operations, and kernels of ours, that are under way

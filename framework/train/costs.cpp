@@ -151,10 +151,7 @@ std::int64_t PeakMemory::bytes() const {
   return reports_ == nullptr ? resident_peak() : reports_->peak();
 }
 
-namespace {
-
-/// A forward pass without gradients. @returns its examples.
-std::int64_t pass_forward(const BuiltRun& run) {
+ForwardOperations forward_operations(const BuiltRun& run) {
   const c10::NoGradGuard no_gradients;
   PlanRequest request = training_request(run, 0);
   request.training = false;
@@ -166,23 +163,15 @@ std::int64_t pass_forward(const BuiltRun& run) {
   const bool training = run.model->is_training();
   run.model->eval();
   ForwardPass pass;
+  const FlopCounter flops;
   run.model->forward(batch, pass);
   run.model->train(training);
-  return batch.size;
+  return {batch.size, flops.total(), flops.operations()};
 }
-
-}  // namespace
 
 std::int64_t forward_flops(const BuiltRun& run) {
-  const FlopCounter flops;
-  const std::int64_t examples = pass_forward(run);
-  return flops.total() / examples;
-}
-
-ForwardOperations forward_operations(const BuiltRun& run) {
-  const FlopCounter flops(/*apart=*/true);
-  const std::int64_t examples = pass_forward(run);
-  return {examples, flops.operations()};
+  const ForwardOperations pass = forward_operations(run);
+  return pass.flops / pass.examples;
 }
 
 RunForecast probe_run(BuiltRun& run, std::int64_t steps) {

@@ -21,8 +21,8 @@ std::int64_t forward_flops(const BuiltRun& run);
 
 /// The same, operation by operation.
 struct ForwardOperations {
-  std::int64_t examples = 0;                       ///< that the pass had
-  std::map<std::string, CountedFlops> operations;  ///< of all of them; as FlopCounter's
+  std::int64_t examples = 0, flops = 0;            ///< of the pass
+  std::map<std::string, CountedFlops> operations;  ///< as FlopCounter's
 };
 ForwardOperations forward_operations(const BuiltRun& run);
 

@@ -9,6 +9,7 @@
 #include <ATen/record_function.h>
 
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -48,7 +49,7 @@ class StepProfile {
   };
   static std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& operation);
   static void end(const at::RecordFunction& operation, at::ObserverContext* context);
-  bool records() const { return step_ > skipped_ && step_ <= skipped_ + wanted_; }
+  bool records() const { return step_ > skipped_ && ended_ < wanted_; }
 
   std::int64_t wanted_, skipped_;
   at::CallbackHandle handle_ = 0;

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Union
 
 from attnlab.program import AttnlabError, executable
@@ -58,11 +59,15 @@ def sweep(experiment: Composition, grid: Mapping[str, Sequence[Any]],
 def _many(command: str, composition: Composition, overrides: Optional[Mapping[str, Any]],
           out: Union[str, os.PathLike], jobs: int, progress: bool,
           grid: Sequence[str] = ()) -> Runs:
+    began = time.time_ns()
     with _as_file(composition) as name:
-        words = [command, name, *grid, *_words(overrides or {}), "--out", os.fspath(out), "-j",
-                 str(jobs)]
-        folders = _follow(words, progress)
-    return runs(folders[-1]) if folders else runs(out)
+        _follow([command, name, *grid, *_words(overrides or {}), "--out", os.fspath(out), "-j",
+                 str(jobs)], progress)
+    # Each call writes its suite's record anew.
+    records = {file.stat().st_mtime_ns: file for file in pathlib.Path(out).glob("*/suite.json")}
+    if not records or max(records) < began - 10**9:
+        raise AttnlabError(f"{os.fspath(out)}: attnlab {command} left no suite.json there", 1)
+    return runs(records[max(records)].parent)
 
 
 @contextlib.contextmanager
@@ -82,8 +87,8 @@ def _as_file(composition: Composition) -> Iterator[str]:
 
 def _text(value: Any) -> str:
     """A value as an override has it."""
-    if isinstance(value, str) and re.fullmatch(r"[A-Za-z_][\w./-]*", value) and value not in (
-            "null", "true", "false", "yes", "no", "on", "off"):
+    if isinstance(value, str) and re.fullmatch(r"[A-Za-z_][\w./-]*", value) and (
+            value.lower() not in ("null", "true", "false", "yes", "no", "on", "off", "nan", "inf")):
         return value
     return json.dumps(value)
 
@@ -102,7 +107,8 @@ class _Line:
     def show(self, event: Dict[str, Any]) -> None:
         if not self._wanted or event.get("event") not in ("step", "evaluation", "end"):
             return
-        metrics = "  ".join(f"{k} {v:.4g}" for k, v in event.get("metrics", {}).items())
+        metrics = "  ".join(f"{name} {value:.4g}" for name, value in event.get("metrics", {}).items()
+                            if isinstance(value, (int, float)))
         text = f"{event.get('run', '')}  {event.get('step', 0)}/{event.get('steps', 0)}  {metrics}"
         sys.stdout.write("\r" + text[:110].ljust(self._width))
         self._width = min(len(text), 110)

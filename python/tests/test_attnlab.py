@@ -68,12 +68,18 @@ class Experiments(InAFolder):
             attnlab.run("vit_synthetic", {"train.epochs": "many"}, progress=False)
 
     def test_a_sweep_has_a_run_a_point_and_compares(self):
+        attnlab.run("vit_synthetic", SMALL, seeds=[7], progress=False)  # is none of the sweep's
         done = attnlab.sweep("vit_synthetic", {"attention": ["standard", "quest"]}, SMALL,
                              progress=False)
         self.assertEqual(len(done), 2)
         comparison = attnlab.compare(done[0].path.parents[2])
         self.assertIn("quest", repr(comparison))
         self.assertIn("|", comparison._repr_markdown_())
+
+    def test_texts_that_look_like_other_values_stay_texts(self):
+        from attnlab.experiments import _text
+        self.assertEqual([_text(value) for value in ("quest", "True", "NaN", True, None, 1e-5)],
+                         ["quest", '"True"', '"NaN"', "true", "null", "1e-05"])
 
     def test_a_data_frame_needs_pandas_alone(self):
         done = attnlab.run("vit_synthetic", SMALL, progress=False)

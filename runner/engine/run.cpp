@@ -133,8 +133,12 @@ RunStatus train(const RunJob& job, BuiltRun& run, bool profiled, ProgressSink& p
   const RunStatus status = train_run(run, job.folder, progress, stop_requested());
   if (profile.steps() == 0) {
     progress.say("  no profile: the run has too few steps left");
-  } else {
+    return status;
+  }
+  try {
     profile.write(job.folder.file("profile.json"));
+  } catch (const Error& error) {  // the run itself is done
+    progress.say(fmt::format("  no profile: {}", error.what()));
   }
   return status;
 }
@@ -146,6 +150,7 @@ bool run_job(const RunJob& job, Registry& registry, const Arguments& arguments,
   if (!job.note.empty()) progress.say(job.note);
   if (finished_before(job, progress)) {
     evaluate_left(job, registry, accept, progress);
+    if (arguments.has("profile")) progress.say("  no profile: the run was finished before");
     progress.say("  " + job.folder.path());
     return true;
   }

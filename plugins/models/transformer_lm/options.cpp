@@ -26,7 +26,8 @@ TransformerLmOptions resolve(TransformerLmOptions options, std::int64_t window) 
   const bool gpt2 = options.gpt2();
   fill(options.hidden, 4 * options.dim);
   fill(options.positions, std::string(gpt2 ? "learned" : "reversed"));
-  fill(options.biases, std::string(gpt2 ? "all" : "mlp"));
+  const char* of_gpt2 = options.preset == "nano_gpt" ? "none" : "all";
+  fill(options.biases, std::string(gpt2 ? of_gpt2 : "mlp"));
   fill(options.softmax, std::string(gpt2 ? "plain" : "adaptive"));
   if (options.softmax == "plain") options.cutoffs.clear();
   fill(options.context, std::max<std::int64_t>(window, 0));
