@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <sstream>
 
 #include "framework/base/blas.h"
 #include "framework/base/cache_folder.h"
@@ -69,23 +70,39 @@ void examine_versions(Findings& out) {
              {"folder", installation.root}};
 }
 
-/// What the engine says of itself; null where it cannot start.
+/// What the engine says of itself; null where it cannot start, and without `data` where a plugin
+/// keeps it from looking for them.
 nlohmann::json ask_engine(Findings& out) {
+  constexpr int kMostSeconds = 120;
   const ScratchFolder scratch;
   const std::string log = scratch.file("log");
   nlohmann::json answer;
+  std::string asked = "none";  // the last dataset whose plugin was asked
   const ProcessResult result = run_self({"doctor", "--engine"}, log,
                                         [&](const std::string& line) {
                                           nlohmann::json read = nlohmann::json::parse(
                                               line, nullptr, /*allow_exceptions=*/false);
-                                          if (read.is_object() && read.contains("libtorch"))
-                                            answer = std::move(read);
+                                          if (!read.is_object()) return;
+                                          if (read.contains("asks")) asked = read["asks"].dump();
+                                          if (read.contains("libtorch")) answer = std::move(read);
                                         },
-                                        {.time_limit = 120});
-  if (result.ok() && answer.is_object()) return answer;
+                                        {.time_limit = kMostSeconds});
+  if (result.ok() && answer.is_object() && answer.contains("data")) return answer;
   std::string said = log_tail(log, 20);
-  if (result.signal != 0) said += (said.empty() ? "" : "; ") + signal_text(result.signal);
-  out.problem("what computes cannot start: " + (said.empty() ? "it says nothing" : said),
+  if (result.signal != 0 || result.timed_out) {
+    said += said.empty() ? "" : "; ";
+    said += result.timed_out ? fmt::format("no end after {} s", kMostSeconds)
+                             : signal_text(result.signal);
+  }
+  if (said.empty()) said = "it says nothing";
+  if (answer.is_object()) {
+    out.problem(fmt::format("a plugin fails while data are looked for; the last dataset that was "
+                            "asked is {}: {}",
+                            asked, said),
+                "take that dataset's plugin, or its composition, out of its folder, or mend it");
+    return answer;
+  }
+  out.problem("what computes cannot start: " + said,
               "install LibTorch and what else third_party/README.md lists, then build attnlab "
               "again; where memory or threads are too few, raise their limit");
   return nullptr;
@@ -224,7 +241,9 @@ void examine_gpus(const nlohmann::json& engine, Findings& out) {
 
 void examine_python(Findings& out) {
   const Captured answer = capture({"python3", "-c", R"(
-import importlib.metadata as m, platform, sys
+import sys
+sys.path = [folder for folder in sys.path if folder]  # not the working folder's modules
+import importlib.metadata as m, platform
 def version(name):
     try: return m.version(name)
     except m.PackageNotFoundError: return "not installed"
@@ -247,7 +266,7 @@ void examine_data(const nlohmann::json& engine, Findings& out) {
     out.problem(fmt::format("ATTNLAB_DATA={}: there is no such folder", root),
                 "correct ATTNLAB_DATA, or make the folder and put data below it");
   }
-  if (!engine.is_object()) return;
+  if (!engine.is_object() || !engine.contains("data")) return;
   section["found"] = section["missing"] = Page::object();
   for (const nlohmann::json& one : engine.at("data")) {
     const bool found = one.contains("folder");
@@ -308,9 +327,10 @@ void examine_runs(const std::string& folder, bool named, Findings& out) {
 
 // ---- the page as text
 
-/// @param name  of JSON: "usable_cores"; names of variables stay as they are
-void print_value(std::string name, const Page& value, std::size_t width) {
-  if (name[0] >= 'a') std::replace(name.begin(), name.end(), '_', ' ');
+/// @param name      of JSON: "usable_cores"; names of variables stay as they are
+/// @param a_folder  the name is one of a folder, and stays, too
+void print_value(std::string name, bool a_folder, const Page& value, std::size_t width) {
+  if (!a_folder && name[0] >= 'a') std::replace(name.begin(), name.end(), '_', ' ');
   const std::string indent(width + 4, ' ');
   std::string label = fmt::format("  {:<{}}", name, width + 2);
   const auto line = [&](const std::string& text) {
@@ -332,7 +352,9 @@ void print_page(const Page& page) {
     std::cout << name << "\n";
     std::size_t width = 0;
     for (const auto& [key, value] : section.items()) width = std::max(width, key.size());
-    for (const auto& [key, value] : section.items()) print_value(key, value, width);
+    for (const auto& [key, value] : section.items()) {
+      print_value(key, name == "disk", value, width);
+    }
   }
   const Page& problems = page.at("problems");
   std::cout << (problems.empty() ? "\nNothing is wrong.\n" : "\nWrong:\n");

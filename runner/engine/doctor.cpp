@@ -1,5 +1,6 @@
 // What `attnlab doctor` asks of the engine: LibTorch as it was loaded, and the data that are here.
-// Prints a line of JSON.
+// Prints lines of JSON: all but the data, the name of each dataset whose plugin is asked, and all.
+// So it is known what is at fault where a plugin ends the process.
 #include <ATen/Context.h>
 #include <ATen/Version.h>
 #include <dlfcn.h>
@@ -126,11 +127,14 @@ json look_for(const std::string& name, const Node& section, Registry& registry) 
   return nullptr;
 }
 
+void print_answer(const json& line) { std::cout << "\n" << json_text(line, -1) << std::endl; }
+
 json of_data() {
   Registry registry(Catalogue::of_this_program());
   json all = json::array();
   std::set<std::string> known;  // folders and texts
   for (const auto& [name, section] : dataset_sections()) {
+    print_answer({{"asks", name}});
     json one = look_for(name, section, registry);
     if (one.is_null()) continue;
     if (known.insert(one.contains("folder") ? one["folder"] : one["missing"]).second) {
@@ -149,8 +153,9 @@ int doctor_engine_command(const Words&) {
       {"blas", {{"file", blas_file()}, {"kernels", blas_core()}, {"threads", blas_threading()}}}};
   hold_kernels();
   out["kernels"] = kernels_run_with();
+  print_answer(out);
   out["data"] = of_data();
-  std::cout << "\n" << json_text(out, -1) << std::endl;
+  print_answer(out);
   return kDone;
 }
 

@@ -98,5 +98,29 @@ TEST_F(Doctor, AnswersWhereTheEngineCannotStart) {
   EXPECT_TRUE(sick.contains("memory"));
 }
 
+TEST_F(Doctor, CallsAPluginThatCrashesTheFaultAndNotLibTorch) {
+  folder_.write("configs/datasets/aaa.yaml", "use: dataset_crashes_when_built\n");
+  const json sick = page(1, {{"ATTNLAB_PLUGIN_PATH", broken_plugins()}});
+  const json found = problem(sick, "a plugin fails while data are looked for");
+  ASSERT_FALSE(found.is_null()) << sick;
+  EXPECT_THAT(found.at("what").get<std::string>(),
+              AllOf(HasSubstr("\"aaa\""), HasSubstr("index out of bounds"), HasSubstr("signal")));
+  EXPECT_TRUE(problem(sick, "cannot start").is_null()) << sick;
+  EXPECT_THAT(sick.at("LibTorch").at("file").get<std::string>(), HasSubstr("libtorch_cpu"));
+  EXPECT_FALSE(sick.at("data").contains("found"));
+}
+
+TEST_F(Doctor, RunsNoPythonOfTheWorkingFolder) {
+  folder_.write("platform.py", "open('executed', 'w').close()\n");
+  EXPECT_EQ(page(0).at("Python").contains("package_torch"),
+            run({.words = {"sh", "-c", "command -v python3"}}).exit_code == 0);
+  EXPECT_FALSE(exists("executed"));
+}
+
+TEST_F(Doctor, PrintsNamesOfFoldersAsTheyAre) {
+  must({"run", "tiny.yaml", "--out", "my_runs"});
+  EXPECT_THAT(must({"doctor", "my_runs"}).out, HasSubstr("disk\n  my_runs  "));
+}
+
 }  // namespace
 }  // namespace attnlab::testing::doctor_test

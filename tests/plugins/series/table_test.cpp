@@ -1,4 +1,5 @@
 // The dataset of one's own tables: what makes a case, which cases are held out, what is refused.
+#include <limits>
 #include <set>
 
 #include "framework/data/formats/safetensors.h"
@@ -172,7 +173,71 @@ TEST_F(TableDataset, NamesPlaceColumnAndRemedy) {
   write("t.csv", rows(4));
   write("test.csv", "a,label\n1,x\n");
   EXPECT_THAT(message_of<DataError>([&] { open("t.csv", ", test_file: " + folder_ / "test.csv"); }),
-              AllOf(HasSubstr("test.csv"), HasSubstr("1 columns")));
+              AllOf(HasSubstr("test.csv"), HasSubstr("no column 'b'")));
+}
+
+TEST_F(TableDataset, TakesTheTestFilesColumnsByTheirNames) {
+  write("t.csv", "a,b,label\n1,10,x\n2,20,y\n");
+  write("test.csv", "label,b,a\ny,40,4\n");
+  const std::string more = ", normalise: none, test_file: " + folder_ / "test.csv";
+  const auto data = open("t.csv", more);
+  ASSERT_EQ(data->size(Split::test), 1);
+  EXPECT_THAT(series(*data, Split::test, 0), ElementsAre(4, 40));
+  write("test.csv", "label,c,a\ny,40,4\n");
+  EXPECT_THAT(message_of<DataError>([&] { open("t.csv", more); }),
+              AllOf(HasSubstr("test.csv"), HasSubstr("no column 'b'")));
+}
+
+TEST_F(TableDataset, RefusesTestArraysOfAnotherWidth) {
+  const auto file = [&](const std::string& name, std::int64_t columns) {
+    TensorFile out;
+    out.tensors = {{"x", at::zeros({2, columns})}, {"label", at::tensor({1, 2}, at::kLong)}};
+    write_safetensors(folder_ / name, out);
+  };
+  file("train.safetensors", 3);
+  file("test.safetensors", 2);
+  EXPECT_THAT(message_of<DataError>([&] {
+                open("train.safetensors", ", test_file: " + folder_ / "test.safetensors");
+              }),
+              AllOf(HasSubstr("test.safetensors"), HasSubstr("has 2 columns of values")));
+}
+
+TEST_F(TableDataset, RefusesValuesBeyondFloat32) {
+  EXPECT_THAT(refusal("a,b,label\n1,2,x\n1,-1e39,y\n"),
+              AllOf(HasSubstr("t.csv:3: column 'b': '-1e39'"), HasSubstr("float32")));
+  for (const double large : {1e39, -std::numeric_limits<double>::infinity()}) {
+    TensorFile out;
+    out.tensors = {{"heights", at::full({2, 2}, large, at::kDouble)},
+                   {"label", at::tensor({1, 2}, at::kLong)}};
+    write_safetensors(folder_ / "t.safetensors", out);
+    EXPECT_THAT(message_of<DataError>([&] { open("t.safetensors", ", test: 0"); }),
+                AllOf(HasSubstr("t.safetensors: array 'heights'"), HasSubstr("float32")));
+  }
+}
+
+TEST_F(TableDataset, RefusesAColumnWithoutAName) {  // as pandas writes its index
+  const std::string text = ",a,id,t,label\n0,1,p,1,x\n1,2,q,1,y\n";
+  for (const char* more : {"", ", group: id, time: t"}) {
+    EXPECT_THAT(refusal(text, more),
+                AllOf(HasSubstr("t.csv: column 1 has no name"), HasSubstr("`columns`")));
+  }
+  write("t.csv", text);
+  const auto data = open("t.csv", ", columns: [a], test: 0, normalise: none");
+  EXPECT_THAT(series(*data, Split::train, 1), ElementsAre(2));
+}
+
+TEST_F(TableDataset, TrimsLabelsAndRefusesThoseThatAreMissing) {
+  write("t.csv", "a, label \n1,cat\n2,cat \n3, dog\n");
+  EXPECT_THAT(open("t.csv", ", test: 0")->info().class_names, ElementsAre("cat", "dog"));
+  for (const char* missing : {"NA", " nan", "NaN ", " "}) {
+    EXPECT_THAT(refusal("a,label\n1,x\n2," + std::string(missing) + "\n", ", test: 0"),
+                AllOf(HasSubstr("t.csv:3"), HasSubstr("label is missing"), HasSubstr("`label`")));
+  }
+}
+
+TEST_F(TableDataset, RefusesTheLabelAsAValue) {
+  EXPECT_THAT(refusal("a,label\n1,0\n2,1\n", ", test: 0, columns: [a, label]"),
+              AllOf(HasSubstr("columns"), HasSubstr("names 'label', which is the label")));
 }
 
 }  // namespace

@@ -159,6 +159,16 @@ TEST_F(ImageFolders, StandWhereRootAndNameSay) {
   EXPECT_EQ(opened("root: " + above.path() + ", name: sets/mine"), above / "sets/mine");
 }
 
+TEST_F(ImageFolders, AreCalledAsTheFolderThatOneStandsIn) {
+  const testing::InFolder here(folder_.path());
+  const std::string name = std::filesystem::path(folder_.path()).filename();
+  for (const char* root : {".", "./", "train/.."}) {
+    const auto dataset =
+        testing::make_dataset("image_folder", "{size: 24, root: " + std::string(root) + "}");
+    EXPECT_EQ(dataset->info().name, name) << root;
+  }
+}
+
 TEST_F(ImageFolders, GiveBoxesOfTestImages) {
   const auto box = [](int left, int top, int right, int bottom) {
     const auto tag = [](const std::string& name, int value) {
@@ -533,6 +543,11 @@ TEST_F(OneFolder, IsNamedWithWhatHelpsWhereTrainIsMissing) {
   const std::string refusal = message_of<Error>([&] { open(""); });
   EXPECT_THAT(refusal, AllOf(HasSubstr(folder_.path() + "/photos"), HasSubstr("lacks train"),
                              HasSubstr("`test`"), ::testing::Not(HasSubstr("imagenet' are"))));
+}
+
+TEST_F(OneFolder, IsRefusedWhereNameIsAPathBelowARoot) {
+  EXPECT_THAT(message_of<ConfigError>([&] { open(", test: 0.2, name: " + folder_ / "other"); }),
+              HasSubstr("other is a path of its own, which `root` is given for, too"));
 }
 
 TEST_F(OneFolder, IsRefusedWhereATrainingFolderIsThereToo) {

@@ -268,15 +268,15 @@ ImageFolders divided_folder(const std::string& name, const std::string& root, do
 ImageFolders open_image_folders(const std::string& name, const std::string& root,
                                 const std::string& classes_from, double test_share,
                                 std::uint64_t split_seed) {
-  if (test_share > 0) {
-    if (classes_from.empty()) return divided_folder(name, root, test_share, split_seed);
-    throw OptionError("test", "is for training data; data of `classes_from` are only for testing");
-  }
   if (!root.empty() && name.starts_with('/')) {
     throw OptionError("name",
                       fmt::format("{} is a path of its own, which `root` is given for, too; "
                                   "leave one out (root: \"\" in an entry of `evaluate:`)",
                                   name));
+  }
+  if (test_share > 0) {
+    if (classes_from.empty()) return divided_folder(name, root, test_share, split_seed);
+    throw OptionError("test", "is for training data; data of `classes_from` are only for testing");
   }
   ImageFolders folders;
   folders.hash = fingerprint("");

@@ -127,7 +127,8 @@ class ImageFolder final : public Dataset {
         open_image_folders(options_.name, options_.root, options_.classes_from, options_.test,
                            static_cast<std::uint64_t>(options_.split_seed));
     // The option has a default, which need not be what is meant below a root.
-    const auto folder = (std::filesystem::path(folders.source) / "").parent_path();
+    const auto folder =
+        (std::filesystem::absolute(folders.source).lexically_normal() / "").parent_path();
     info_.name = options_.root.empty() ? options_.name : folder.filename().string();
     info_.source = folders.source;
     info_.classes = static_cast<std::int64_t>(folders.classes.size());

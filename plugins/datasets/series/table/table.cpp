@@ -18,6 +18,7 @@
 
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
+#include "framework/base/random.h"
 #include "framework/base/text.h"
 #include "framework/data/series/series.h"
 #include "framework/plugin.h"
@@ -94,7 +95,7 @@ class OwnTable final : public Dataset {
     if (!options.time.empty() && options.group.empty()) {
       throw OptionError("time", "orders the rows of a series; say what makes one (`group`)");
     }
-    const TableColumns columns{options.label, options.group, options.time, options.columns};
+    TableColumns columns{options.label, options.group, options.time, options.columns};
     const std::string path = find_table(options.file, "file");
     table_ = read_table(path, columns);
     info_.name = std::filesystem::path(options.file).stem().string();
@@ -103,6 +104,7 @@ class OwnTable final : public Dataset {
     const std::int64_t own = table_.count();
     if (!options.test_file.empty()) {
       const std::string test_path = find_table(options.test_file, "test_file");
+      columns.values = table_.names;  // whatever their order there
       hash = fingerprint(hex(add_cases(read_table(test_path, columns), test_path)), hash);
     }
     info_.fingerprint = hex(hash);

@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <string_view>
 
 #include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
@@ -73,6 +74,12 @@ std::vector<std::size_t> value_columns(const CsvTable& table, const TableColumns
   if (!columns.values.empty()) return out;
   for (std::size_t i = 0; i < table.columns.size(); ++i) {
     const std::string& name = table.columns[i];
+    if (name.empty()) {
+      throw DataError(fmt::format(
+          "{}: column {} has no name; name it in the first row, or name the columns of values "
+          "(`columns`)",
+          table.path, i + 1));
+    }
     if (name != columns.label && name != columns.group && name != columns.time) out.push_back(i);
   }
   if (out.empty()) {
@@ -84,8 +91,14 @@ std::vector<std::size_t> value_columns(const CsvTable& table, const TableColumns
 
 float value_at(const CsvTable& table, std::size_t row, std::size_t column) {
   const std::string_view text = trimmed(table.rows[row].values[column]);
-  double number = std::numeric_limits<double>::quiet_NaN();
-  if (is_missing(text) || read_number(text, number)) return static_cast<float>(number);
+  if (is_missing(text)) return std::numeric_limits<float>::quiet_NaN();
+  double number = 0;
+  if (read_number(text, number)) {
+    if (std::abs(number) <= std::numeric_limits<float>::max()) return static_cast<float>(number);
+    throw DataError(fmt::format(
+        "{}: column '{}': '{}' is beyond float32; correct it, or write the column in a larger unit",
+        table.place(row), table.columns[column], one_line(text)));
+  }
   throw DataError(fmt::format(
       "{}: column '{}': '{}' is no number; correct it, or name the columns of values (`columns`)",
       table.place(row), table.columns[column], one_line(text)));
@@ -93,30 +106,35 @@ float value_at(const CsvTable& table, std::size_t row, std::size_t column) {
 
 TableCases cases_of_text(const std::string& bytes, const std::string& path,
                          const TableColumns& columns, char separator) {
-  const CsvTable table = parse_csv(bytes, path, separator);
+  CsvTable table = parse_csv(bytes, path, separator);
+  for (std::string& name : table.columns) name = std::string(trimmed(name));
   const std::size_t label = table.column(columns.label);
   const std::vector<std::size_t> from = value_columns(table, columns);
   TableCases out;
   out.vectors = columns.group.empty();
   out.offsets = {0};
+  for (const std::size_t column : from) out.names.push_back(table.columns[column]);
   out.values = at::empty({std::ssize(table.rows), std::ssize(from)}, at::kFloat);
   auto* value = out.values.data_ptr<float>();
   for (std::vector<std::size_t>& rows : rows_of_cases(table, columns)) {
     if (!columns.time.empty()) sort_by_time(table, table.column(columns.time), rows);
-    const std::string& own = table.rows[rows.front()].values[label];
+    const auto label_of = [&](std::size_t row) { return trimmed(table.rows[row].values[label]); };
+    const std::string_view own = label_of(rows.front());
     for (const std::size_t row : rows) {
-      if (table.rows[row].values[label] != own) {
+      if (label_of(row) != own) {
         throw DataError(fmt::format("{}: the label is '{}', that of the same series in {} is '{}'",
-                                    table.place(row), one_line(table.rows[row].values[label]),
+                                    table.place(row), one_line(label_of(row)),
                                     table.place(rows.front()), one_line(own)));
       }
       for (const std::size_t column : from) *value++ = value_at(table, row, column);
     }
-    if (own.empty()) {
-      throw DataError(fmt::format("{}: column '{}': a label is missing", table.place(rows.front()),
-                                  columns.label));
+    if (is_missing(own)) {
+      throw DataError(
+          fmt::format("{}: column '{}': a label is missing ('{}'); write it, remove the row, or "
+                      "name another column (`label`)",
+                      table.place(rows.front()), columns.label, own));
     }
-    out.labels.push_back(own);
+    out.labels.emplace_back(own);
     out.offsets.push_back(out.offsets.back() + std::ssize(rows));
   }
   return out;
@@ -130,21 +148,23 @@ const Tensor& array_named(const NamedTensors& arrays, const std::string& name,
   throw DataError(fmt::format("{}: has no array '{}'{}", path, name, suggestion(name, names)));
 }
 
-/// The array of values: the one that is named, else the only one beside the labels.
-const Tensor& array_of_values(const NamedTensors& arrays, const TableColumns& columns,
-                              const std::string& path) {
+/// Name of the array of values: the one that is named, else the only one beside the labels.
+std::string array_of_values(const NamedTensors& arrays, const TableColumns& columns,
+                            const std::string& path) {
   if (columns.values.size() > 1) {
-    throw OptionError("columns", "of arrays names one: that of the values");
+    throw OptionError("columns",
+                      "of arrays names one, that of the values; `file` and `test_file` are both "
+                      "text or both arrays");
   }
-  if (columns.values.size() == 1) return array_named(arrays, columns.values.front(), path);
-  const Tensor* found = nullptr;
+  if (columns.values.size() == 1) return columns.values.front();
+  const std::string* found = nullptr;
   for (const auto& [name, tensor] : arrays) {
     if (name == columns.label) continue;
     if (found != nullptr) {
       throw DataError(
           path + ": has several arrays beside the labels; name that of the values (`columns`)");
     }
-    found = &tensor;
+    found = &name;
   }
   if (found == nullptr) throw DataError(path + ": has no array of values beside the labels");
   return *found;
@@ -157,7 +177,8 @@ TableCases cases_of_arrays(const NamedTensors& arrays, const TableColumns& colum
                       "is a column of text; arrays have series as [cases, steps, channels]");
   }
   const Tensor& labels = array_named(arrays, columns.label, path);
-  const Tensor& values = array_of_values(arrays, columns, path);
+  const std::string name = array_of_values(arrays, columns, path);
+  const Tensor& values = array_named(arrays, name, path);
   if (!at::isIntegralType(labels.scalar_type(), /*includeBool=*/true) || labels.dim() != 1) {
     throw DataError(fmt::format("{}: labels are whole numbers of shape [N]; '{}' is {}", path,
                                 columns.label, describe(labels)));
@@ -170,6 +191,13 @@ TableCases cases_of_arrays(const NamedTensors& arrays, const TableColumns& colum
   TableCases out;
   out.vectors = values.dim() == 2;
   out.values = values.to(at::kFloat).reshape({-1, values.size(-1)}).contiguous();
+  if (at::isinf(out.values).any().item<bool>()) {
+    throw DataError(fmt::format(
+        "{}: array '{}': has values that are infinite or beyond float32; correct them, or write "
+        "them in a larger unit",
+        path, name));
+  }
+  out.names = {name};
   const std::int64_t length = out.vectors ? 1 : values.size(1);
   for (std::int64_t i = 0; i <= labels.size(0); ++i) out.offsets.push_back(i * length);
   const Tensor numbers = labels.to(at::kLong).contiguous();
@@ -182,6 +210,11 @@ TableCases cases_of_arrays(const NamedTensors& arrays, const TableColumns& colum
 }  // namespace
 
 TableCases read_table(const std::string& path, const TableColumns& columns) {
+  if (std::count(columns.values.begin(), columns.values.end(), columns.label) > 0) {
+    throw OptionError("columns", fmt::format("names '{}', which is the label: the model would be "
+                                             "told what it is asked; leave it out",
+                                             columns.label));
+  }
   const std::string bytes = read_data_file(path);
   const auto ends = [&](std::string_view ending) {
     return path.ends_with(ending) || path.ends_with(std::string(ending) + ".gz");

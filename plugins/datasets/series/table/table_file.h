@@ -20,9 +20,10 @@ struct TableColumns {
 
 /// Cases, one behind the other.
 struct TableCases {
-  Tensor values;                      ///< [rows, columns] float32; NaN where a value is missing
+  Tensor values;                      ///< [rows, columns] float32, finite; NaN where it is missing
   std::vector<std::int64_t> offsets;  ///< rows of each case; one more than there are cases
   std::vector<std::string> labels;    ///< of each case
+  std::vector<std::string> names;     ///< of the columns of values, or of the array
   bool vectors = false;               ///< a case is one row, and its columns are the steps
   std::uint64_t hash = 0;             ///< of the file's bytes
 
