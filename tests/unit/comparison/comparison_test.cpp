@@ -341,6 +341,25 @@ TEST_F(ComparisonTest, SaysWhenSeedsAreTooFewToShowAnything) {
   EXPECT_EQ(reach_note({}, 7, 2), "");
 }
 
+TEST_F(ComparisonTest, ClaimsNoChoiceOfATestBeforeRunsThatItCannotKnow) {
+  json runs = json::array();
+  for (const char* attention : {"standard", "quest"}) {
+    for (const std::int64_t seed : {0, 1}) {
+      const RunFolder folder = write_run("small", attention, seed, done(0.5));
+      runs.push_back({{"folder", folder.path()}});
+    }
+  }
+  const json suite = {
+      {"suite", "s"}, {"baseline", "standard"}, {"planned_test", "t"}, {"runs", runs}};
+  temp_.write("runs/suite.json", suite.dump());
+  CompareOptions t;
+  t.test = "t";
+  EXPECT_THAT(compare(t).notes,
+              ElementsAre(AllOf(StartsWith("the t test was chosen by the number of seeds"),
+                                HasSubstr("if seeds were added or removed after looking"))));
+  EXPECT_THAT(compare().notes, ElementsAre(HasSubstr("cannot go below"))) << "another test";
+}
+
 TEST_F(ComparisonTest, PromisesNoNumberOfSeedsWhereNoneIsEnough) {
   CompareOptions drawn;
   drawn.test = "permutation";
