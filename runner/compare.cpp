@@ -54,7 +54,7 @@ int compare_command(const Words& words) {
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;
   const std::string format = format_of(arguments);
-  const RunCollection collection = find_runs(arguments.words);
+  const RunCollection collection = runs_to_compare(arguments.words);
   const CompareOptions options = compare_options(compare_section(collection, arguments));
   const Catalogue catalogue = Catalogue::of_this_program();
   const Comparison comparison =

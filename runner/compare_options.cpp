@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "framework/comparison/metric_choice.h"
 
 namespace attnlab {
@@ -29,6 +31,25 @@ RunCollection runs_to_compare(const Words& folders) {
                     "folders");
 }
 
+namespace {
+
+/// What suites planned for their seeds, where none names a test: of several only what all planned.
+void take_planned_test(const std::vector<SuiteRecord>& suites, Node& section) {
+  const auto names_one = [](const SuiteRecord& suite) {
+    return suite.planned_test.empty() && suite.compare.find("test") != nullptr;
+  };
+  if (suites.empty() || std::any_of(suites.begin(), suites.end(), names_one)) return;
+  const SuiteRecord& first = suites.front();
+  const bool alike = std::all_of(suites.begin(), suites.end(), [&](const SuiteRecord& suite) {
+    return suite.planned_test == first.planned_test;
+  });
+  section.erase("test");  // a suite's section holds what it planned
+  if (!alike || first.planned_test.empty()) return;
+  section.set("test", Node::scalar(first.planned_test, Place{first.folder, 0, 0}));
+}
+
+}  // namespace
+
 Node compare_section(const RunCollection& collection, const Arguments& arguments) {
   Node section = Node::map();
   for (const SuiteRecord& suite : collection.suites) {
@@ -40,10 +61,7 @@ Node compare_section(const RunCollection& collection, const Arguments& arguments
     }
     section = suite.compare;
   }
-  for (const SuiteRecord& suite : collection.suites) {
-    if (suite.planned_test.empty() || section.find("test") != nullptr) continue;
-    section.set("test", Node::scalar(suite.planned_test, Place{suite.folder, 0, 0}));
-  }
+  take_planned_test(collection.suites, section);
   // A suite says of its own metric which values are better.
   const Node* const own = section.find("metric");
   const std::string metric = own == nullptr ? kHeadline : own->text();

@@ -13,7 +13,8 @@ void add_compare_options(Usage& usage, bool metrics = true);
 /// find_runs() of what is to be compared. @throws ConfigError also where it finds none.
 RunCollection runs_to_compare(const Words& folders);
 
-/// The suites' `compare:` sections with the command line's options over them.
+/// The suites' `compare:` sections, or the test that all of them planned, with the command line's
+/// options over them.
 /// @throws ConfigError where the suites compare in different ways.
 Node compare_section(const RunCollection& collection, const Arguments& arguments);
 

@@ -43,7 +43,7 @@ int power_command(const Words& words) {
         "--difference is missing: state the difference that would matter, as --difference 0.5 (in "
         "the unit of the table: points of accuracy)");
   }
-  const RunCollection collection = find_runs(arguments.words);
+  const RunCollection collection = runs_to_compare(arguments.words);
   const CompareOptions options = compare_options(compare_section(collection, arguments));
   const Comparison comparison = compare_runs(collection, options, arguments.text("baseline", ""));
   const PowerReport report = power_report(comparison, arguments.options["difference"].as<double>(),

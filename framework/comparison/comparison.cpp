@@ -315,8 +315,10 @@ void add_notes(Comparison& comparison, const RunCollection& collection) {
   for (const SuiteRecord& suite : collection.suites) {
     if (suite.planned_test.empty() || suite.planned_test != comparison.options.test) continue;
     comparison.notes.push_back(
-        "the t test was chosen before the runs, since Wilcoxon's cannot reach the level with so "
-        "few seeds: it takes differences for normal, which so few cannot show (--test wilcoxon)");
+        "the t test was chosen by the number of seeds of the suite's last call, with which "
+        "Wilcoxon's cannot reach the level: it takes differences for normal, which so few cannot "
+        "show (--test wilcoxon); if seeds were added or removed after looking at values, it was "
+        "not chosen before them");
     break;
   }
   if (const auto note = stored_note(collection.runs)) comparison.notes.push_back(*note);

@@ -134,7 +134,7 @@ std::string reach_note(const CompareOptions& options, std::int64_t pairs, std::i
 
 /// The test for runs that are planned, where nobody names one: Wilcoxon's where so many pairs can
 /// reach the level, else the paired t test, which takes differences for normal. Chosen by numbers
-/// of runs alone, so before any value is known. @param comparisons  as `reach_note`
+/// of runs alone, not by values. @param comparisons  as `reach_note`
 std::string test_for_plan(const CompareOptions& options, std::int64_t pairs,
                           std::int64_t comparisons);
 

@@ -27,6 +27,7 @@ double efficiency_of(PairedTest test) {
 }
 
 double power_of(PairedTest test, double effect, std::int64_t pairs, double level) {
+  if (smallest_p_value(test, pairs) > level) return 0;  // also of many: signs are drawn there
   const double worth = efficiency_of(test) * static_cast<double>(pairs);
   return worth > 1 ? paired_t_power(effect, worth, level) : 0;
 }
@@ -35,19 +36,34 @@ double power_of(PairedTest test, double effect, std::int64_t pairs, double level
 
 double paired_t_power(double effect, double pairs, double level) {
   const double freedom = pairs - 1, shift = std::abs(effect) * std::sqrt(pairs);
-  constexpr double kFar = 1000;  // the series does not converge there; the power is 1
-  if (shift > kFar) return 1;
   const boost::math::students_t_distribution<double> null(freedom);
   const double critical = boost::math::quantile(boost::math::complement(null, level / 2));
+  constexpr double kFar = 1000;  // the series does not converge there
+  if (shift > kFar) {
+    // Of t = (shift + z) / s the normal z no longer counts (below 1e-6): t is above where s, of
+    // which freedom * s^2 is chi-squared, is below shift / critical.
+    const double ratio = shift / critical;
+    if (ratio > 10) return 1;
+    const boost::math::chi_squared_distribution<double> chi(freedom);
+    return boost::math::cdf(chi, freedom * ratio * ratio);
+  }
   const boost::math::non_central_t_distribution<double> t(freedom, shift);
   return boost::math::cdf(boost::math::complement(t, critical)) + boost::math::cdf(t, -critical);
 }
 
+bool more_pairs_reach(PairedTest test, double level) {
+  return smallest_p_value(test, kMostPairs) <= level;
+}
+
 std::optional<std::int64_t> pairs_for(PairedTest test, double effect, double level, double power) {
-  std::int64_t low = std::max<std::int64_t>(2, fewest_pairs(test, level));
-  if (fewest_pairs(test, level) == 0) return std::nullopt;
-  if (power_of(test, effect, kMostPairs, level) < power) return std::nullopt;
+  std::int64_t low = fewest_pairs(test, level);
+  if (low == 0) return std::nullopt;
   std::int64_t high = kMostPairs;
+  if (!more_pairs_reach(test, level)) {  // but some do: those whose signs are not drawn
+    high = low;
+    while (smallest_p_value(test, high + 1) <= level) ++high;
+  }
+  if (power_of(test, effect, high, level) < power) return std::nullopt;
   while (low < high) {  // power rises with pairs
     const std::int64_t middle = low + (high - low) / 2;
     if (power_of(test, effect, middle, level) < power) {
@@ -61,8 +77,7 @@ std::optional<std::int64_t> pairs_for(PairedTest test, double effect, double lev
 
 std::optional<double> detectable_effect(PairedTest test, std::int64_t pairs, double level,
                                         double power) {
-  const std::int64_t fewest = fewest_pairs(test, level);
-  if (pairs < 2 || fewest == 0 || pairs < fewest) return std::nullopt;
+  if (smallest_p_value(test, pairs) > level) return std::nullopt;
   double low = 0, high = 1;
   while (power_of(test, high, pairs, level) < power) high *= 2;
   for (int step = 0; step < 60; ++step) {
@@ -128,13 +143,16 @@ PowerRow row_of(const ComparisonRow& attention, const ComparisonRow& other,
   return row;
 }
 
-std::string count_text(const std::optional<std::int64_t>& count) {
-  return count ? std::to_string(*count) : "> " + std::to_string(kMostPairs);
-}
-
-TableCell seeds_cell(const std::optional<std::int64_t>& seeds,
+/// @param level  at which the seeds are counted
+TableCell seeds_cell(const PowerReport& report, double level,
+                     const std::optional<std::int64_t>& seeds,
                      const std::optional<std::int64_t>& at_most) {
-  TableCell cell(fmt::format("{} (up to {})", count_text(seeds), count_text(at_most)));
+  const bool more = more_pairs_reach(parse_paired_test(report.options.test), level);
+  const std::string absent = more ? "> " + std::to_string(kMostPairs) : "none";
+  const auto text = [&](const std::optional<std::int64_t>& count) {
+    return count ? std::to_string(*count) : absent;
+  };
+  TableCell cell(fmt::format("{} (up to {})", text(seeds), text(at_most)));
   if (seeds) cell.order = static_cast<double>(*seeds);
   return cell;
 }
@@ -192,8 +210,11 @@ void write_power(const PowerReport& report, Document& out) {
       return TableCell(out);
     };
     cells.push_back(number(row.differences.deviation));
-    cells.push_back(seeds_cell(row.seeds, row.seeds_at_most));
-    if (corrected) cells.push_back(seeds_cell(row.corrected, row.corrected_at_most));
+    cells.push_back(seeds_cell(report, report.options.level, row.seeds, row.seeds_at_most));
+    if (corrected) {
+      cells.push_back(
+          seeds_cell(report, corrected_level(report), row.corrected, row.corrected_at_most));
+    }
     cells.push_back(row.detectable ? number(*row.detectable) : TableCell("none"));
   }
   out.table(table);
@@ -208,6 +229,13 @@ void write_power(const PowerReport& report, Document& out) {
     out.paragraph(fmt::format("Holm: at the level of the correction's first step, {} / {}, which "
                               "the smallest p of so many comparisons must reach.",
                               shortest(report.options.level), report.comparisons),
+                  /*joined=*/true);
+  }
+  const PairedTest test = parse_paired_test(report.options.test);
+  if (!more_pairs_reach(test, corrected_level(report))) {
+    out.paragraph(fmt::format("\"None\": no number of seeds is enough. Signs of many are drawn, "
+                              "and their p is never below {:.2g}.",
+                              smallest_p_value(test, kMostPairs)),
                   /*joined=*/true);
   }
   if (gaps.empty()) return;
@@ -239,11 +267,13 @@ PowerReport power_report(const Comparison& comparison, double difference, double
                     "one experiment",
                     metric_phrase(comparison)));
   }
+  // Planned runs have a test of each attention in each experiment, which those at hand may not.
+  const std::size_t tests = (comparison.attentions.size() - 1) * comparison.experiments.size();
   PowerReport report{comparison.options,
                      *metric,
                      difference,
                      power,
-                     std::max<std::int64_t>(1, comparison.tests),
+                     std::max<std::int64_t>(1, static_cast<std::int64_t>(tests)),
                      {},
                      comparison.differences.empty()};
   if (report.options.correct != "holm") report.comparisons = 1;
@@ -267,6 +297,7 @@ std::string power_text(const PowerReport& report) {
 
 std::string power_json(const PowerReport& report) {
   const double scale = metric_scale(report.metric);
+  const PairedTest test = parse_paired_test(report.options.test);
   json out = {{"metric", report.metric.name},
               {"unit", difference_unit(report.metric)},
               {"difference", report.difference},
@@ -275,6 +306,8 @@ std::string power_json(const PowerReport& report) {
               {"test", report.options.test},
               {"correct", report.options.correct},
               {"comparisons", report.comparisons},
+              {"more_seeds_reach", more_pairs_reach(test, report.options.level)},
+              {"more_seeds_reach_corrected", more_pairs_reach(test, corrected_level(report))},
               {"method", method_text(report)},
               {"fair", report.fair},
               {"rows", json::array()}};

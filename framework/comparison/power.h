@@ -26,7 +26,11 @@ namespace attnlab {
 /// @param pairs  more than 1; need not be whole. @param level  in (0, 1)
 double paired_t_power(double effect, double pairs, double level);
 
-/// The fewest pairs with which a test has the power; empty where a million are too few.
+/// Whether any larger number of pairs can reach the level: not where signs are drawn.
+bool more_pairs_reach(PairedTest test, double level);
+
+/// The fewest pairs with which a test has the power; empty where a million are too few, and where
+/// neither so few that all signs are looked at nor more (`more_pairs_reach`) are enough.
 std::optional<std::int64_t> pairs_for(PairedTest test, double effect, double level, double power);
 
 /// The smallest effect that so many pairs show with the power; empty where they can show none.
@@ -46,7 +50,7 @@ struct PowerRow {
   double upper = 0;     ///< `upper_deviation` of it
   std::string gap;      ///< why nothing is known: too few pairs, or no spread
   /// Seeds at the level of one test, and at that of the first step of Holm's correction; with the
-  /// deviation and with its upper limit. Empty: more than a million.
+  /// deviation and with its upper limit. Empty: more than a million, or none (`pairs_for`).
   std::optional<std::int64_t> seeds, seeds_at_most, corrected, corrected_at_most;
   std::optional<double> detectable;  ///< difference, in the metric's own scale, with these pairs
 };
@@ -56,7 +60,7 @@ struct PowerReport {
   MetricInfo metric;
   double difference = 0;  ///< that matters, in the unit that people read: points
   double power = 0.8;
-  std::int64_t comparisons = 1;  ///< that the correction counts
+  std::int64_t comparisons = 1;  ///< that the correction counts once every cell has runs
   std::vector<PowerRow> rows;    ///< each pair of attentions, by experiment
   bool fair = true;              ///< else runs differ in more than the attention
 };

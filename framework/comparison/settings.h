@@ -12,9 +12,9 @@
 namespace attnlab {
 
 /// By experiment, what it is a setting of: "vit,lr=0.001" and "vit,lr=0.01" on the same data both
-/// of "vit"; an experiment without other settings of itself. Data are the same where the runs of
-/// the smallest seed recorded the same fingerprint (without one: where the sections `dataset` are
-/// equal).
+/// of "vit"; an experiment without other settings of itself. Data are the same where runs of the
+/// seed that most points recorded data of have the same fingerprint (a point without that seed:
+/// those of its smallest; without any: where the sections `dataset` are equal).
 std::map<std::string, std::string> settings_of(const RunCollection& collection);
 
 }  // namespace attnlab

@@ -118,6 +118,19 @@ TEST_F(CompareCommand, NamesWhatItCannotUse) {
               HasSubstr("did you mean 'accuracy'?"));
 }
 
+TEST_F(CompareCommand, SaysWhatToDoWhereNoRunIsOfThePresentSuite) {
+  made_run("standard", 0, done(0.5, 1));
+  const json suite = {{"suite", "s"}, {"baseline", "standard"}, {"runs", json::array()}};
+  folder_.write("runs/suite.json", suite.dump());
+  for (const Words& words :
+       {Words{"compare", "runs"}, Words{"power", "runs", "--difference", "1"}}) {
+    const Ended refused = attnlab(words);
+    EXPECT_EQ(refused.exit_code, 2) << words.front();
+    EXPECT_THAT(refused.err, HasSubstr("runs: no run belongs to the present suite; run the suite"))
+        << words.front();
+  }
+}
+
 TEST_F(CompareCommand, NeedsNoLibTorch) {
   made_run("standard", 0, done(0.5, 1));
   const Ended ended = must({"compare", "runs"}, {{"LD_DEBUG", "files"}});

@@ -33,6 +33,14 @@ class ComparisonTest : public WithRunFolders {
   Comparison compare(const CompareOptions& options = {}, const std::string& baseline = "") const {
     return compare_runs(find_runs({root()}), options, baseline, &parts().catalogue());
   }
+  /// Standard and quest on data with a fingerprint.
+  void write_on_data(const std::string& experiment, std::int64_t seed,
+                     const std::string& data) const {
+    for (const char* attention : {"standard", "quest"}) {
+      write_environment(write_run(experiment, attention, seed, done(0.5)),
+                        {{"data", {{"fingerprint", data}}}});
+    }
+  }
   static const ComparisonRow& row(const Comparison& comparison, std::string_view experiment,
                                   std::string_view attention) {
     for (const ComparisonRow& row : comparison.rows) {
@@ -333,6 +341,25 @@ TEST_F(ComparisonTest, SaysWhenSeedsAreTooFewToShowAnything) {
   EXPECT_EQ(reach_note({}, 7, 2), "");
 }
 
+TEST_F(ComparisonTest, ClaimsNoChoiceOfATestBeforeRunsThatItCannotKnow) {
+  json runs = json::array();
+  for (const char* attention : {"standard", "quest"}) {
+    for (const std::int64_t seed : {0, 1}) {
+      const RunFolder folder = write_run("small", attention, seed, done(0.5));
+      runs.push_back({{"folder", folder.path()}});
+    }
+  }
+  const json suite = {
+      {"suite", "s"}, {"baseline", "standard"}, {"planned_test", "t"}, {"runs", runs}};
+  temp_.write("runs/suite.json", suite.dump());
+  CompareOptions t;
+  t.test = "t";
+  EXPECT_THAT(compare(t).notes,
+              ElementsAre(AllOf(StartsWith("the t test was chosen by the number of seeds"),
+                                HasSubstr("if seeds were added or removed after looking"))));
+  EXPECT_THAT(compare().notes, ElementsAre(HasSubstr("cannot go below"))) << "another test";
+}
+
 TEST_F(ComparisonTest, PromisesNoNumberOfSeedsWhereNoneIsEnough) {
   CompareOptions drawn;
   drawn.test = "permutation";
@@ -483,6 +510,32 @@ TEST_F(ComparisonTest, RanksPointsOfASweepOverDataApart) {
   ASSERT_TRUE(compare().ranking.has_value());
   EXPECT_THAT(compare().ranking->experiments, ElementsAre("a,dataset=citeseer", "a,dataset=cora"))
       << "each data set is an experiment";
+}
+
+TEST_F(ComparisonTest, CallsNoPointsOnOtherDataAfterAnExperiment) {
+  write_on_data("a", 0, "d1");
+  write_on_data("\"a,lr=0.1\"", 0, "d2");
+  write_on_data("\"a,lr=0.2\"", 0, "d2");
+  const Comparison comparison = compare();
+  EXPECT_THAT(comparison.settings,
+              ElementsAre(::testing::Pair("a", "a"), ::testing::Pair("a,lr=0.1", "a,lr=0.1"),
+                          ::testing::Pair("a,lr=0.2", "a,lr=0.1")));
+  ASSERT_TRUE(comparison.ranking.has_value());
+  EXPECT_THAT(comparison.ranking->experiments, ElementsAre("a", "a,lr=0.1"));
+}
+
+TEST_F(ComparisonTest, KnowsThePointsDataByASeedThatTheyShare) {
+  for (const char* attention : {"standard", "quest"}) {  // not begun: nothing recorded its data
+    frozen_run("\"a,lr=0.1\"", attention, 0);
+  }
+  write_on_data("\"a,lr=0.1\"", 1, "d1");
+  write_on_data("\"a,lr=0.2\"", 0, "d0");
+  write_on_data("\"a,lr=0.2\"", 1, "d1");
+  write_on_data("\"a,lr=0.3\"", 1, "d1");
+  write_on_data("\"a,lr=0.3\"", 2, "d2");
+  EXPECT_THAT(compare().settings,
+              ElementsAre(::testing::Pair("a,lr=0.1", "a"), ::testing::Pair("a,lr=0.2", "a"),
+                          ::testing::Pair("a,lr=0.3", "a")));
 }
 
 // ---- output

@@ -28,6 +28,14 @@ TEST(PairedTPower, IsThatOfTheNoncentralDistribution) {
   EXPECT_NEAR(paired_t_power(1e6, 2, 0.05), 1, 1e-9);
 }
 
+// Two pairs at such a level need |t| > cot(pi * 0.00025) = 1273.239; far from zero the power is
+// that of |z| < d sqrt(2) / 1273.239 for a normal z.
+TEST(PairedTPower, OfALargeEffectIsNotOneWhereTheCriticalValueIsLarger) {
+  EXPECT_NEAR(paired_t_power(800, 2, 0.0005), 0.6257693, 1e-6);
+  EXPECT_NEAR(paired_t_power(1e5, 2, 0.0005), 1, 1e-9);
+  EXPECT_NEAR(*detectable_effect(PairedTest::t, 2, 0.0005, 0.8), 1153.8015, 0.01);
+}
+
 TEST(PairsFor, AreTheFewestWithThePower) {
   struct Case {
     double effect;
@@ -48,6 +56,19 @@ TEST(PairsFor, ReachTheLevelOfATestOfSignsAndRanks) {
   EXPECT_EQ(pairs_for(PairedTest::wilcoxon, 5, 0.05, 0.8), 6) << "five pairs give p = 0.0625";
   EXPECT_EQ(pairs_for(PairedTest::permutation, 5, 0.05 / 4, 0.8), 8);
   EXPECT_EQ(pairs_for(PairedTest::t, 1e-5, 0.05, 0.8), std::nullopt) << "more than a million";
+}
+
+// 2^-18 is below this level, and so are 19 and 20 pairs; the signs of 21 are drawn.
+TEST(PairsFor, AreNotSoManyThatDrawnSignsCannotReachTheLevel) {
+  constexpr double kLevel = 5e-6;
+  EXPECT_EQ(pairs_for(PairedTest::permutation, 5, kLevel, 0.8), 19);
+  EXPECT_EQ(pairs_for(PairedTest::permutation, 0.5, kLevel, 0.8), std::nullopt);
+  EXPECT_EQ(pairs_for(PairedTest::permutation, 5, 1e-6, 0.8), std::nullopt);
+  EXPECT_TRUE(detectable_effect(PairedTest::permutation, 20, kLevel, 0.8));
+  EXPECT_EQ(detectable_effect(PairedTest::permutation, 21, kLevel, 0.8), std::nullopt);
+  EXPECT_FALSE(more_pairs_reach(PairedTest::permutation, kLevel));
+  EXPECT_TRUE(more_pairs_reach(PairedTest::permutation, 0.05));
+  EXPECT_TRUE(more_pairs_reach(PairedTest::wilcoxon, kLevel));
 }
 
 TEST(DetectableEffect, HasThePower) {
@@ -75,9 +96,10 @@ class PowerReportTest : public WithRunFolders {
       write_run(experiment, attention, static_cast<std::int64_t>(i), status);
     }
   }
-  Comparison comparison(const std::string& test = "t") const {
+  Comparison comparison(const std::string& test = "t", double level = 0.05) const {
     CompareOptions options;
     options.test = test;
+    options.level = level;
     return compare_runs(find_runs({root()}), options, "");
   }
 };
@@ -110,9 +132,24 @@ TEST_F(PowerReportTest, HasEachTwoAttentionsAndCountsWhatHolmCorrects) {
   write_values("other", "linear", {0.5});
   const PowerReport report = power_report(comparison(), 1, 0.8);
   EXPECT_EQ(report.rows.size(), 6U);
+  EXPECT_EQ(report.comparisons, 4) << "two attentions in two experiments, with a test yet or not";
   EXPECT_THAT(power_text(report),
               AllOf(HasSubstr("small: quest against standard: every pair differs by the same"),
                     HasSubstr("other: linear against quest: 1 of the two pairs")));
+}
+
+TEST_F(PowerReportTest, TellsNoNumberFromALargeOne) {
+  write_values("small", "standard", {0.50, 0.60, 0.70});
+  write_values("small", "quest", {0.50, 0.61, 0.72});
+  const PowerReport many = power_report(comparison(), 1e-5, 0.8);
+  EXPECT_THAT(power_text(many), AllOf(HasSubstr("> 1000000 (up to > 1000000)"),
+                                      Not(HasSubstr("no number of seeds"))));
+  EXPECT_EQ(json::parse(power_json(many)).at("more_seeds_reach"), true);
+  const PowerReport none = power_report(comparison("permutation", 1e-6), 1, 0.8);
+  EXPECT_THAT(power_text(none),
+              AllOf(HasSubstr("none (up to none)"), HasSubstr("no number of seeds is enough"),
+                    HasSubstr("1e-05"), Not(HasSubstr("1000000"))));
+  EXPECT_EQ(json::parse(power_json(none)).at("more_seeds_reach"), false);
 }
 
 TEST_F(PowerReportTest, RefusesWhatItCannotMean) {

@@ -34,10 +34,12 @@ TEST(CompareOptions, OfASuiteSayOfItsOwnMetricAloneWhichValuesAreBetter) {
 }
 
 TEST(CompareOptions, TakeTheTestThatASuitePlannedWhereNobodyNamesOne) {
-  const auto test_of = [](const std::string& section, const Words& words) {
+  const auto test_of = [](const std::string& section, const Words& words,
+                          const std::string& first_planned = "t") {
     RunCollection collection;
     collection.suites.resize(2);
     if (!section.empty()) collection.suites[0].compare = parse_yaml(section, "suite.yaml");
+    collection.suites[0].planned_test = first_planned;
     collection.suites[1].planned_test = "t";
     Usage usage;
     add_compare_options(usage);
@@ -45,8 +47,26 @@ TEST(CompareOptions, TakeTheTestThatASuitePlannedWhereNobodyNamesOne) {
   };
   EXPECT_EQ(test_of("", {}), "t");
   EXPECT_EQ(test_of("", {"--test", "wilcoxon"}), "wilcoxon");
-  EXPECT_EQ(test_of("{test: permutation}", {}), "permutation") << "a suite names one";
+  EXPECT_EQ(test_of("{test: permutation}", {}, ""), "permutation") << "a suite names one";
   EXPECT_EQ(test_of("{level: 0.1}", {}), "t");
+  EXPECT_EQ(test_of("", {}, ""), "wilcoxon") << "one suite planned none: its seeds are enough";
+  EXPECT_EQ(test_of("{level: 0.1}", {}, ""), "wilcoxon");
+}
+
+TEST(CompareOptions, TakeNoTestFromTheSectionOfASuiteThatPlannedItForItself) {
+  RunCollection collection;
+  collection.suites.resize(2);
+  collection.suites[0].compare = parse_yaml("{test: t, level: 0.1}", "suite.json");
+  collection.suites[0].planned_test = "t";
+  const auto options = [&] {
+    Usage usage;
+    add_compare_options(usage);
+    return compare_options(compare_section(collection, parse_arguments({}, usage)));
+  };
+  EXPECT_EQ(options().test, "wilcoxon");
+  EXPECT_EQ(options().level, 0.1) << "the rest stays";
+  collection.suites.pop_back();
+  EXPECT_EQ(options().test, "t") << "of that suite alone";
 }
 
 }  // namespace
