@@ -49,7 +49,7 @@ constexpr const char* kHelp = R"(usage: attnlab plugin COMMAND
 constexpr const char* kLoad = "load";
 
 /// How one check ended.
-struct Report {
+struct TestReport {
   std::string check;
   std::string outcome = "failed";
   std::string message;
@@ -89,12 +89,12 @@ std::string cause_of_death(const ProcessResult& result, const Job& job, const st
   return fmt::format("ended with exit code {} without a result{}", result.exit_code, rest);
 }
 
-Report run_one(const std::string& check, const Job& job) {
+TestReport run_one(const std::string& check, const Job& job) {
   Words words = {"plugin", "check", job.path, check};
   words.insert(words.end(), job.options.begin(), job.options.end());
   if (!job.experiment.empty()) words.push_back("--experiment=" + job.experiment);
   const std::string log = fmt::format("{}/{}", job.logs, check);
-  Report report;
+  TestReport report;
   report.check = check;
   bool reported = false;
   std::string trying;
@@ -127,16 +127,17 @@ Report run_one(const std::string& check, const Job& job) {
 }
 
 /// Runs the checks, several at a time, and shows each in its turn.
-std::vector<Report> run_all(const std::vector<std::string>& checks, const Job& job,
-                            std::size_t jobs, const std::function<void(const Report&)>& show) {
-  std::vector<Report> reports(checks.size());
+std::vector<TestReport> run_all(const std::vector<std::string>& checks, const Job& job,
+                                std::size_t jobs,
+                                const std::function<void(const TestReport&)>& show) {
+  std::vector<TestReport> reports(checks.size());
   std::vector<bool> done(checks.size(), false);
   std::mutex mutex;
   std::condition_variable changed;
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
     for (std::size_t i = next++; i < checks.size() && !interrupted(); i = next++) {
-      Report report;
+      TestReport report;
       try {
         report = run_one(checks[i], job);
       } catch (const std::exception& error) {
@@ -169,10 +170,10 @@ std::vector<Report> run_all(const std::vector<std::string>& checks, const Job& j
   return reports;
 }
 
-std::size_t count(const std::vector<Report>& reports, const std::string& outcome) {
+std::size_t count(const std::vector<TestReport>& reports, const std::string& outcome) {
   return static_cast<std::size_t>(
       std::count_if(reports.begin(), reports.end(),
-                    [&](const Report& report) { return report.outcome == outcome; }));
+                    [&](const TestReport& report) { return report.outcome == outcome; }));
 }
 
 // ---- what is printed
@@ -184,7 +185,7 @@ std::string indented(std::string text, const std::string& indent) {
   return indent + text;
 }
 
-void print_row(const Report& report) {
+void print_row(const TestReport& report) {
   const bool failed = report.outcome == "failed";
   char row[96];
   std::snprintf(row, sizeof row, "  %-14s  %-18s  %7.2f s",
@@ -205,7 +206,7 @@ std::string about(Kind kind, const std::string& check) {
   return fmt::format("the library can be loaded and the {} built", name_of(kind));
 }
 
-void print_summary(const std::vector<Report>& reports, Kind kind, const std::string& command,
+void print_summary(const std::vector<TestReport>& reports, Kind kind, const std::string& command,
                    double seconds) {
   std::vector<std::string> parts;
   for (const char* outcome : {"passed", "failed", "not applicable", "skipped"}) {
@@ -213,7 +214,7 @@ void print_summary(const std::vector<Report>& reports, Kind kind, const std::str
     if (number > 0) parts.push_back(fmt::format("{} {}", number, outcome));
   }
   std::cout << "\n" << join(parts, ", ") << " in " << duration(seconds) << "\n";
-  for (const Report& report : reports) {
+  for (const TestReport& report : reports) {
     if (report.outcome != "failed") continue;
     std::cout << "\n" << report.check << ": " << about(kind, report.check);
     if (report.check != kLoad) {
@@ -223,7 +224,7 @@ void print_summary(const std::vector<Report>& reports, Kind kind, const std::str
   }
 }
 
-void print_json(const std::vector<Report>& reports, const Part& part, const Manifest& manifest,
+void print_json(const std::vector<TestReport>& reports, const Part& part, const Manifest& manifest,
                 double seconds) {
   const Kind kind = manifest.kind;
   nlohmann::json out = {{"plugin", part.id},
@@ -236,7 +237,7 @@ void print_json(const std::vector<Report>& reports, const Part& part, const Mani
   for (const char* outcome : {"passed", "failed", "not applicable", "skipped"}) {
     out["counts"][outcome] = count(reports, outcome);
   }
-  for (const Report& report : reports) {
+  for (const TestReport& report : reports) {
     out["checks"].push_back({{"check", report.check},
                              {"about", about(kind, report.check)},
                              {"outcome", report.outcome},
@@ -345,7 +346,7 @@ int test_command(const Words& words) {
   const ScratchFolder logs;  // of the checks' own files, too, which a killed one leaves
   const Job job{path, arguments.overrides, experiment, time_limit, logs.path()};
   const bool json = arguments.has("json");
-  const auto show = [&](const Report& report) {
+  const auto show = [&](const TestReport& report) {
     if (!json) print_row(report);
   };
   if (!json) {
@@ -355,9 +356,10 @@ int test_command(const Words& words) {
               << std::flush;
   }
   const auto start = Clock::now();
-  std::vector<Report> reports = run_all({kLoad}, job, 1, show);
+  std::vector<TestReport> reports = run_all({kLoad}, job, 1, show);
   if (count(reports, "passed") == 1) {
-    for (Report& report : run_all(checks, job, jobs, show)) reports.push_back(std::move(report));
+    for (TestReport& report : run_all(checks, job, jobs, show))
+      reports.push_back(std::move(report));
   }
   if (interrupted()) return kInterrupted;
   const double seconds = seconds_since(start);

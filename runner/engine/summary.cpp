@@ -129,9 +129,9 @@ int summary_command(const Words& words) {
     for (const auto& [name, counted] : sorted(pass)) {
       operations.push_back({{"product", name}, {"times", counted.times}, {"flops", counted.flops}});
     }
-    std::cout << json_text({{"modules", {json_of(model), json_of(task)}},
-                            {"examples", pass.examples},
-                            {"products", operations}});
+    std::cout << json_text(nlohmann::json{{"modules", {json_of(model), json_of(task)}},
+                                          {"examples", pass.examples},
+                                          {"products", operations}});
   } catch (const DataMissingError& error) {
     std::cerr << fmt::format("attnlab describe: {}\n", message_text(error.what()));
     return kDataMissing;
