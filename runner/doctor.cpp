@@ -288,12 +288,19 @@ void examine_plugins(Findings& out) {
                                            ? fmt::format("{} plugins ({})", count, place.why)
                                            : fmt::format("is not there ({})", place.why);
   }
+  std::map<std::string, std::vector<std::string>> refused;  // paths by the reason
   for (const Candidate& candidate : catalogue.candidates()) {
     if (candidate.refused.empty()) continue;
     section["refused"].push_back(candidate.path);
-    out.problem("refused: " + candidate.refused,
-                "as the reason says; a plugin of another attnlab is built again, a file that is "
-                "none is taken out of the folder");
+    const std::string prefix = candidate.path + ": ";
+    const std::string& why = candidate.refused;
+    refused[why.starts_with(prefix) ? why.substr(prefix.size()) : why].push_back(candidate.path);
+  }
+  for (const auto& [why, paths] : refused) {
+    const std::string others =
+        paths.size() > 1 ? fmt::format(" and {} more", paths.size() - 1) : "";
+    out.problem(fmt::format("refused: {}{}: {}", paths.front(), others, why),
+                "do what the reason says, or take the file out of the folder");
   }
 }
 
