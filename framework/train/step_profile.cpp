@@ -24,10 +24,10 @@ bool is_step(const at::RecordFunction& operation) {
          std::string_view(operation.name()) == kStepScope;
 }
 
-std::string_view kind_of(at::RecordScope scope) {
+std::string_view kind_of(at::RecordScope scope, const std::string& name) {
   switch (scope) {
     case at::RecordScope::USER_SCOPE:
-      return "part of a step";
+      return name.starts_with("attnlab::") ? "kernel" : "part of a step";
     case at::RecordScope::BACKWARD_FUNCTION:
       return "backward";
     default:
@@ -94,7 +94,7 @@ void StepProfile::write(const std::string& path) const {
     for (const Event& event : events_) {
       nlohmann::json entry = {{"ph", "X"},
                               {"name", event.name},
-                              {"cat", kind_of(event.scope)},
+                              {"cat", kind_of(event.scope, event.name)},
                               {"ts", double(event.begin) / 1e3},  // µs
                               {"dur", double(event.nanoseconds) / 1e3},
                               {"pid", ::getpid()},
