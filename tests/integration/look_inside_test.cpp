@@ -36,7 +36,8 @@ TEST_F(LookInside, ASummaryCountsWhatAProbeCounts) {
 TEST_F(LookInside, ASummaryShowsModulesThatRepeatOnce) {
   const std::string text =
       must({"describe", "tiny.yaml", "model.depth=3", "attention=quest", "--summary"}).out;
-  EXPECT_THAT(text, AllOf(HasSubstr("layer0-layer2 (x3)"), HasSubstr("model"), HasSubstr("MFLOPs")));
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("layer0-layer2 (x3)"), HasSubstr("model"), HasSubstr("MFLOPs")));
 }
 
 TEST_F(LookInside, ASummaryOfARunIsThatOfItsConfiguration) {
