@@ -35,7 +35,8 @@ DataByExperiment recorded_data(const RunCollection& collection) {
   DataByExperiment data;
   for (const RunRecord& run : collection.runs) {
     RecordedData& own = data[run.experiment];
-    if (own.section.empty()) own.section = to_flow(run.config.at("dataset"));
+    const Node* section = run.config.find("dataset");
+    if (own.section.empty() && section != nullptr) own.section = to_flow(*section);
     const auto found = run.environment.find("data.fingerprint");
     if (found == run.environment.end() || found->second.empty()) continue;
     own.fingerprints.emplace(run.seed, found->second);

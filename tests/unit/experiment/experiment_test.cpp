@@ -61,15 +61,15 @@ TEST_F(ExperimentTest, ReportsTheProblemsOfAllPartsAtOnce) {
   EXPECT_THAT(refusal("schema: 1\nmodle: 1\nmodel: {use: vit, dmi: 2}\nattention: {use: qest}\n"
                       "task: {use: sorting, smoothing: 2}\ndataset: {use: pictures}\n"
                       "train: {epochs: 0, optimiser: {}}\nseeds: [0, -1, x]\nname: a/b\n"),
-              says_lines({{"f.yaml:2:1:", "'modle'", "'model'"},
+              says_lines({{"f.yaml:8:12:", "seeds: -1"},
+                          {"f.yaml:8:16:", "seeds:", "found x"},
+                          {"f.yaml:9:7:", "name:", "slashes"},
                           {"f.yaml:3:19:", "model:", "'dmi'", "'vit'", "'dim'"},
                           {"f.yaml:4:18:", "attention:", "'qest'", "'quest'"},
                           {"f.yaml:5:33:", "task.smoothing: 2", "[0, 1]"},
+                          {"f.yaml:2:1:", "'modle'", "'model'"},
                           {"f.yaml:7:20:", "train:", "'optimiser'", "'optimizer'"},
-                          {"f.yaml:7:17:", "train.epochs: 0"},
-                          {"f.yaml:8:12:", "seeds: -1"},
-                          {"f.yaml:8:16:", "seeds:", "found x"},
-                          {"f.yaml:9:7:", "name:", "slashes"}}));
+                          {"f.yaml:7:17:", "train.epochs: 0"}}));
 }
 
 TEST_F(ExperimentTest, SaysOfAnUnknownKeyToWhichPartItMayBelong) {

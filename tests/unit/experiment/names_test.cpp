@@ -36,7 +36,7 @@ TEST(Names, ThatAreStillToBeGivenAreNone) {
   const std::string head = "schema: 1\nmodel: vit\ntask: sorting\ndataset: pictures\n";
   EXPECT_EQ(message_of<ConfigError>(
                 [&] { parts.resolve(head + "name: ???\nattention: {use: quest, as: \?\?\?}\n"); }),
-            "f.yaml:5:7: name: a value must be given here\n"
+            "f.yaml:5:7: name: a value must be given here (string)\n"
             "f.yaml:6:29: attention.as: a value must be given here");
   EXPECT_EQ(parts.resolve(head + "name: '\?\?\?'\nattention: quest\n").name, "\?\?\?");
 }

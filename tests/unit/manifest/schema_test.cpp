@@ -154,7 +154,7 @@ TEST(ResolveOptions, KeepsNumbersInTheirRangeEndsIncluded) {
 }
 
 TEST(ResolveOptions, ChecksTheShapeOfListsAndGroups) {
-  EXPECT_THAT(problem("sizes: 3"), says({"f.yaml:1:18:", "model.sizes:", "found 3", "write [3]"}));
+  EXPECT_THAT(problem("sizes: 3"), says({"f.yaml:1:18:", "model.sizes:", "found 3", "[3]"}));
   EXPECT_THAT(problem("sizes: [1, x]"), says({"f.yaml:1:22:", "model.sizes:", "found x"}));
   EXPECT_THAT(problem("count: [1]"), says({"f.yaml:1:18:", "model.count:", "found [1]"}));
   EXPECT_THAT(problem("inner: 5"),

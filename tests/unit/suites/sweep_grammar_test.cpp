@@ -196,10 +196,15 @@ TEST(SweepSeeds, AreListsAndRanges) {
   EXPECT_THAT(parse_seeds("0-4,7"), ElementsAre(0, 1, 2, 3, 4, 7));
   EXPECT_THAT(parse_seeds("[9223372036854775807]"), ElementsAre(9223372036854775807));
   EXPECT_THAT(parse_seeds("[0, 2-3]"), ElementsAre(0, 2, 3));
-  for (const char* wrong : {"", "[]", "a", "3-1", "-1", "0-4,4", "1.5", "0-99999999", "[3"}) {
+  for (const char* wrong : {"", "[]", "a", "3-1", "-1", "0-4,4", "1.5", "0-99999999"}) {
     EXPECT_THAT(message_of<ConfigError>([&] { parse_seeds(wrong); }),
                 StartsWith(std::string("--seeds ") + wrong + ": "));
   }
+}
+
+TEST(SweepSeeds, NeedBothBrackets) {
+  EXPECT_THAT(message_of<ConfigError>([] { parse_seeds("[3"); }),
+              AllOf(HasSubstr("--seeds [3"), HasSubstr("']'")));
 }
 
 TEST(SweepSeeds, AreNotOneNumberWhichMayMeanSoManySeeds) {
