@@ -25,7 +25,7 @@ CMAKE_BUILD := cmake --build --preset $(PRESET) --parallel $(JOBS)
 # Files that git tracks or would track; deleted ones are still in its list.
 SOURCES = $(wildcard $(shell git ls-files --cached --others --exclude-standard '*.h' '*.cpp'))
 LINTED = $(filter framework/base/%.cpp framework/config/%.cpp framework/manifest/%.cpp \
-  framework/experiment/%.cpp framework/runs/%.cpp framework/comparison/%.cpp framework/document/%.cpp framework/suites/%.cpp \
+  framework/experiment/%.cpp framework/costs/%.cpp framework/runs/%.cpp framework/comparison/%.cpp framework/document/%.cpp framework/suites/%.cpp \
   framework/report/%.cpp framework/sharing/%.cpp framework/tensor/%.cpp framework/contracts/%.cpp framework/nn/%.cpp plugins/attention/%.cpp,$(SOURCES))
 LINT_FLAGS := -std=c++20 -include scripts/clang_prelude.h -I. -Ibuild/release/include \
   -isystem /usr/include/torch/csrc/api/include -DATTNLAB_LINT -DATTNLAB_VERSION=\"lint\" \
