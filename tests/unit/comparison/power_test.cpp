@@ -128,14 +128,15 @@ TEST_F(PowerReportTest, HasEachTwoAttentionsAndCountsWhatHolmCorrects) {
     write_values("small", attention, {0.5, 0.6});
     write_values("other", attention, {0.5, 0.61});
   }
-  write_values("small", "linear", {0.5, 0.63});
-  write_values("other", "linear", {0.5});
+  const std::string third = "{use: quest, eps: 0.1, as: warm}";
+  write_values("small", third, {0.5, 0.63});
+  write_values("other", third, {0.5});
   const PowerReport report = power_report(comparison(), 1, 0.8);
   EXPECT_EQ(report.rows.size(), 6U);
   EXPECT_EQ(report.comparisons, 4) << "two attentions in two experiments, with a test yet or not";
   EXPECT_THAT(power_text(report),
               AllOf(HasSubstr("small: quest against standard: every pair differs by the same"),
-                    HasSubstr("other: linear against quest: 1 of the two pairs")));
+                    HasSubstr("other: warm against quest: 1 of the two pairs")));
 }
 
 TEST_F(PowerReportTest, TellsNoNumberFromALargeOne) {

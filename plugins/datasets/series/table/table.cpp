@@ -107,7 +107,8 @@ class OwnTable final : public Dataset {
       columns.values = table_.names;  // whatever their order there
       hash = fingerprint(hex(add_cases(read_table(test_path, columns), test_path)), hash);
     }
-    info_.fingerprint = hex(hash);
+    info_.fingerprint = hex(fingerprint(
+        fmt::format("{} {} {}", options.test, options.validation, options.split_seed), hash));
     info_.class_names = sorted_classes(table_.labels);
     info_.classes = std::ssize(info_.class_names);
     for (const std::string& label : table_.labels) {
