@@ -1,5 +1,6 @@
 # Run at installation: asks the installed program for its completions and, by help2man, its manual pages.
 # Given: _program, _data (share/ of the installation).
+cmake_policy(VERSION 3.25)
 function(attnlab_ask out)
   execute_process(COMMAND ${ARGN} OUTPUT_VARIABLE _text RESULT_VARIABLE _status)
   if(NOT _status EQUAL 0)
@@ -27,6 +28,11 @@ function(attnlab_manual page name)
   set(_file "${_data}/man/man1/${page}.1")
   attnlab_ask("${_file}" ${HELP2MAN} --no-info --no-discard-stderr --version-string "${_version}"
     --name "${name}" "${ARGN}")
+  file(READ "${_file}" _text)  # help2man calls every page after the program
+  string(TOUPPER "${page}" _title)
+  string(REPLACE ".TH ATTNLAB " ".TH ${_title} " _text "${_text}")
+  string(REPLACE ".SH NAME\nattnlab \\- " ".SH NAME\n${page} \\- " _text "${_text}")
+  file(WRITE "${_file}" "${_text}")
   if(GZIP)
     execute_process(COMMAND ${GZIP} -9nf "${_file}" COMMAND_ERROR_IS_FATAL ANY)
   endif()
