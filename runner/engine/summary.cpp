@@ -46,7 +46,11 @@ ModuleSummary summary_of(const std::string& name, const torch::nn::Module& modul
   ModuleSummary out{name, class_of(module), {}, 0, 1, {}};
   for (const auto& own : module.named_parameters(/*recurse=*/false)) {
     if (!out.shapes.empty()) out.shapes += ' ';
-    out.shapes += fmt::format("{} [{}]", own.key(), fmt::join(own.value().sizes(), ", "));
+    out.shapes += own.key() + " [";
+    for (std::int64_t i = 0; i < own.value().dim(); ++i) {
+      out.shapes += (i > 0 ? ", " : "") + std::to_string(own.value().size(i));
+    }
+    out.shapes += ']';
     out.parameters += own.value().numel();
   }
   for (const auto& child : module.named_children()) {

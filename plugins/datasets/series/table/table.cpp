@@ -108,7 +108,10 @@ class OwnTable final : public Dataset {
       hash = fingerprint(hex(add_cases(read_table(test_path, columns), test_path)), hash);
     }
     info_.fingerprint = hex(fingerprint(
-        fmt::format("{} {} {}", options.test, options.validation, options.split_seed), hash));
+        fmt::format("{} {} {} {} {} {} {} {} {}", options.test, options.validation,
+                    options.split_seed, options.normalise, options.missing, options.label,
+                    options.group, options.time, join(options.columns, ",")),
+        hash));
     info_.class_names = sorted_classes(table_.labels);
     info_.classes = std::ssize(info_.class_names);
     for (const std::string& label : table_.labels) {
