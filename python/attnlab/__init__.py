@@ -5,11 +5,11 @@
 >>> runs.metrics()
 >>> attnlab.compare("runs/quickstart")
 
-Everything here asks the program `attnlab`, which this package brings, or the one on PATH.
+Everything here asks the program `attnlab`: that of $ATTNLAB_PROGRAM, or the one on PATH.
 """
 from attnlab.experiments import run, suite, sweep
 from attnlab.plugins import describe, list_plugins
-from attnlab.program import AttnlabError, executable, installation
+from attnlab.program import AttnlabError, executable
 from attnlab.results import Comparison, Run, Runs, compare, runs
 
 __all__ = [
@@ -20,7 +20,6 @@ __all__ = [
     "compare",
     "describe",
     "executable",
-    "installation",
     "list_plugins",
     "run",
     "runs",
