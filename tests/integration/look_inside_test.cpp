@@ -61,7 +61,7 @@ TEST_F(LookInside, AProfileHasTheStepsTheirPartsAndTheirOperations) {
     EXPECT_EQ(times[part], 5) << part;
   }
   EXPECT_GE(times["wait for the batch"], 4) << "between two steps";
-  EXPECT_GT(times["attnlab::linear"], 0) << "our own kernels show by their names";
+  EXPECT_GT(times["attnlab::attention"], 0) << "our own kernels show by their names";
   EXPECT_TRUE(sized);
   // The parts lie within their step.
   const auto of = [&](const std::string& name) {
