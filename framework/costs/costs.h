@@ -35,7 +35,7 @@ std::vector<std::string> cost_names(const std::string& unit = "examples");
 /// The costs that a run recorded.
 /// @param environment  of environment.json
 /// @param metrics      of status.json
-/// @throws nlohmann::json::exception where "costs" is no list of names.
+/// @throws nlohmann::json::exception where "costs" is not a list of names.
 Costs read_costs(const nlohmann::json& environment, const std::map<std::string, double>& metrics);
 
 }  // namespace attnlab

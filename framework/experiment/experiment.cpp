@@ -35,7 +35,7 @@ const Node* value_of(const Node& composed, const char* key) {
   return value == nullptr || value->is_null() ? nullptr : value;
 }
 
-/// Reads what stands at the top and is no section: schema, name and seeds.
+/// Reads the values at the top of a file: schema, name and seeds.
 /// @param name  the experiment's where the composition gives none
 /// @returns the seeds; null where they are wrong
 Node read_values(const Node& composed, const std::string& name, Experiment& experiment,

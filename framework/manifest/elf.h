@@ -20,7 +20,7 @@ std::string read_elf_section(const std::string& path, const std::string& section
 std::vector<std::optional<std::string>> read_elf_sections(const std::string& path,
                                                           const std::vector<std::string>& sections);
 
-/// One section, empty where there is no such.
+/// One section; empty if the file does not have it.
 std::optional<std::string> find_elf_section(const std::string& path, const std::string& section);
 
 }  // namespace attnlab

@@ -24,7 +24,7 @@ bool is_missing(std::string_view text) {
   return text.empty() || text == "NA" || text == "NaN" || text == "nan";
 }
 
-/// @returns false for what is no number.
+/// @returns false if the text is not a number.
 bool read_number(std::string_view text, double& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   return error == std::errc() && end == text.data() + text.size() && std::isfinite(number);
