@@ -35,6 +35,7 @@ namespace attnlab {
 
 /// Options structs by name, in the order in which the composition gives them; none by default:
 /// `groups: {backbone: {lr_scale: 0.1}, head: {}}`.
+/// Of doubles, an empty one stays out of what is resolved.
 template <class Options>
 using OptionMap = std::vector<std::pair<std::string, Options>>;
 
@@ -131,6 +132,12 @@ class OptionReader {
     out.clear();
     for (const auto& [name, options] : value.entries())
       read(options, out.emplace_back(name, T{}).second);
+  }
+  static void read(const Node& value, OptionMap<double>& out) {
+    out.clear();
+    for (const auto& [name, number] : value.entries()) {
+      read(number, out.emplace_back(name, 0.0).second);
+    }
   }
 
   const Node& values_;

@@ -17,11 +17,13 @@ std::string text_of(const AttentionShape& shape) {
   return fmt::format("H {}, D {}, Dv {}", shape.heads, shape.head_dim, shape.values());
 }
 
-AttentionInput random_input(const AttentionShape& shape, const Lengths& lengths, const Draw& draw) {
+AttentionInput random_input(const Fixture& fixture, const AttentionShape& shape,
+                            const Lengths& lengths, const Draw& draw) {
   AttentionInput in;
   in.queries = draw.normal({lengths.batch, shape.heads, lengths.queries, shape.head_dim});
   in.keys = draw.normal({lengths.batch, shape.heads, lengths.keys, shape.head_dim});
   in.values = draw.normal({lengths.batch, shape.heads, lengths.keys, shape.values()});
+  fixture.complete(in, draw);
   return in;
 }
 
@@ -53,7 +55,7 @@ void try_shape(const Fixture& fixture, const Stack& stack, const AttentionShape&
                const Lengths& lengths) {
   const Draw draw(9);
   StackInput input;
-  for (AttentionInput& layer : input) layer = random_input(shape, lengths, draw);
+  for (AttentionInput& layer : input) layer = random_input(fixture, shape, lengths, draw);
   input = to(fixture.with_positions(std::move(input)), at::kFloat);
   const Outputs out = stack(input);
   for (int layer = 0; layer < 2; ++layer) {
@@ -120,7 +122,7 @@ std::vector<NamedStackInput> long_sums(const Fixture& fixture, const AttentionSh
   const auto random = [&](const Lengths& lengths) {
     const Draw draw(11);
     StackInput input;
-    for (AttentionInput& layer : input) layer = random_input(shape, lengths, draw);
+    for (AttentionInput& layer : input) layer = random_input(fixture, shape, lengths, draw);
     return fixture.with_positions(std::move(input));
   };
   std::vector<NamedStackInput> all;

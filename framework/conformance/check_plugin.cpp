@@ -2,6 +2,7 @@
 
 #include "framework/conformance/check_table.h"
 #include "framework/conformance/dataset_conformance.h"
+#include "framework/conformance/fixture.h"
 #include "framework/conformance/model_fixture.h"
 #include "framework/conformance/task_fixture.h"
 
@@ -18,7 +19,7 @@ CheckResult check_attention(Registry& registry, const Part& part, std::string_vi
                             const PluginCheck& how) {
   Subject subject;
   subject.build = [&](const AttentionShape& shape) { return registry.attention(part, shape); };
-  const AttentionShape shape{.heads = 2, .head_dim = 4};
+  const AttentionShape shape = Fixture::shape();
   if (check == kProcessState) {  // the first object may change what later ones leave alone
     const CheckResult built = judged(check, [&] {
       with_seed(1, [&] { subject.build(shape); });

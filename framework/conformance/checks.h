@@ -20,6 +20,7 @@ std::string check_batch(const Fixture& fixture);
 // member_checks.cpp
 std::string check_members(const Fixture& fixture);
 std::string check_queries(const Fixture& fixture);
+std::string check_writing(const Fixture& fixture);
 
 // gradient_checks.cpp
 std::string check_gradients(const Fixture& fixture);

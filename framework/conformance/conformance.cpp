@@ -37,6 +37,7 @@ constexpr CheckEntry<Fixture> kAttentionEntries[] = {
     {"relative_positions", check_relative_positions},
     {"different_lengths", check_different_lengths},
     {"queries", check_queries},
+    {"writing", check_writing},
     {"different_source", check_different_source},
     {"positions", check_positions},
     {"permutation", check_permutation},

@@ -105,6 +105,7 @@ AttentionShape Fixture::shape() {
   shape.heads = 2;
   shape.head_dim = shape.value_dim = 4;
   shape.layers = 2;
+  shape.query_width = 5, shape.key_width = 6, shape.value_width = 7;
   return shape;
 }
 
@@ -144,8 +145,19 @@ StackInput Fixture::bare_input(const Lengths& lengths, std::uint64_t seed) const
     layer.queries = draw.normal({lengths.batch, shape.heads, lengths.queries, shape.head_dim});
     layer.keys = draw.normal({lengths.batch, shape.heads, lengths.keys, shape.head_dim});
     layer.values = draw.normal({lengths.batch, shape.heads, lengths.keys, shape.values()});
+    complete(layer, draw);
   }
   return input;
+}
+
+void Fixture::complete(AttentionInput& input, const Draw& draw) const {
+  if (declares().ordered) input.visible.causal = true;
+  if (!declares().sources) return;
+  const AttentionShape shape = Fixture::shape();
+  const std::int64_t batch = input.batch(), keys = input.key_count();
+  input.query_source = draw.normal({batch, input.query_count(), shape.query_width});
+  input.key_source = draw.normal({batch, keys, shape.key_width});
+  input.value_source = draw.normal({batch, keys, shape.value_width});
 }
 
 bool Fixture::accepts(std::int64_t coordinates) const {

@@ -33,7 +33,7 @@ class Fixture {
   /// (`Subject::may_refuse`): such inputs are left out where others are there.
   bool refuses(const StackInput& input) const;
 
-  /// H 2, D 4, Dv 4, dropout 0, two layers.
+  /// H 2, D 4, Dv 4, dropout 0, two layers, sources of 5, 6 and 7 channels.
   static AttentionShape shape();
   /// Two layers from one seed, in float64 and evaluation mode. Parameters are moved off their
   /// starts by small random numbers, so that what starts at zero counts.
@@ -41,9 +41,11 @@ class Fixture {
   /// The same as its constructor left it: float32, training mode.
   Stack fresh_stack(const AttentionShape& shape, std::uint64_t seed = 1) const;
 
-  /// Random queries, keys and values for both layers, float64, and positions where the mechanism
-  /// cannot do without.
+  /// Random queries, keys and values for both layers, float64, and what the mechanism cannot do
+  /// without: sources, the causal rule, positions.
   StackInput input(const Lengths& lengths, std::uint64_t seed = 1) const;
+  /// Adds what the mechanism cannot do without, positions aside.
+  void complete(AttentionInput& input, const Draw& draw) const;
   /// With positions of each token, drawn at random, in as many coordinates as the mechanism takes.
   StackInput with_positions(StackInput input, std::uint64_t seed = 2) const;
   /// Coordinates of a position that the mechanism takes: the first of 1, 2, 3; 0: none of them.

@@ -1,6 +1,9 @@
 // Checks of the other inputs: what is declared has the effect that the contract says, what is not
 // declared is refused.
 #include <fmt/format.h>
+
+#include <algorithm>
+
 #include "framework/conformance/checks.h"
 
 namespace attnlab::conformance {
@@ -51,16 +54,20 @@ std::vector<Use> uses() {
        [](AttentionInput& in) {
          in.relative.keys = Draw(1).normal({2, 7, 4});
        }},
+      {"sources", &Traits::sources, "query_source", square,
+       [](AttentionInput& in) {
+         in.query_source = Draw(1).normal({1, 4, 5});
+       }},
   };
 }
 
-void expect_refused(const Stack& stack, const StackInput& input, const Use& use) {
-  const std::string what =
-      fmt::format("the input gives {}, but the trait '{}' is not declared: ", use.by, use.trait);
+/// @param what  was fed, for messages
+void expect_refused(const Stack& stack, const StackInput& input, const std::string& trait,
+                    const std::string& what) {
   try {
     stack(input);
   } catch (const TraitError& refusal) {
-    expect(std::string(refusal.what()).find(use.trait) != std::string::npos,
+    expect(std::string(refusal.what()).find(trait) != std::string::npos,
            fmt::format("{}the TraitError does not name it: {}", what, refusal.what()));
     return;
   } catch (const std::exception& other) {
@@ -138,11 +145,16 @@ void expect_symmetry_of_one_query(const Stack& stack, const Fixture& fixture) {
                stack(input));
 }
 
+/// The distances at which pairs can be visible begin here: in an order, the future is hidden.
+std::int64_t first_distance(const Fixture& fixture, const Lengths& lengths) {
+  return fixture.declares().ordered ? 0 : 1 - lengths.queries;
+}
+
 /// Where only pairs at two distances are visible, the relative keys of these two count and no
 /// others. (Two, since a softmax over one key is 1 whatever its logit is.)
 void expect_distances_in_place(const Stack& stack, const Fixture& fixture, const Lengths& lengths) {
   const std::int64_t offset = lengths.keys - lengths.queries;
-  for (std::int64_t near = 1 - lengths.queries; near + 1 < lengths.keys; ++near) {
+  for (std::int64_t near = first_distance(fixture, lengths); near + 1 < lengths.keys; ++near) {
     const auto between = [&](AttentionInput& in) {
       const Tensor distance =
           at::arange(lengths.queries).unsqueeze(1) + offset - at::arange(lengths.keys).unsqueeze(0);
@@ -172,7 +184,8 @@ void expect_every_distance_counts(const Stack& stack, const Fixture& fixture,
                                   const Lengths& lengths) {
   const StackInput input = with_relative(fixture.input(lengths), 6);
   const Outputs expected = stack(input);
-  for (std::int64_t column = 0; column < lengths.queries + lengths.keys - 1; ++column) {
+  const std::int64_t columns = lengths.keys - first_distance(fixture, lengths);
+  for (std::int64_t column = 0; column < columns; ++column) {
     expect_effect(fmt::format("the relative key of distance {}", lengths.keys - 1 - column),
                   stack(changed(input,
                                 [&](AttentionInput& in) {
@@ -208,8 +221,16 @@ std::string check_refusals(const Fixture& fixture) {
   std::string refused;
   for (const Use& use : uses()) {
     if (fixture.declares().*use.declared) continue;
-    expect_refused(stack, changed(fixture.input(use.lengths), use.apply), use);
+    expect_refused(
+        stack, changed(fixture.input(use.lengths), use.apply), use.trait,
+        fmt::format("the input gives {}, but the trait '{}' is not declared: ", use.by, use.trait));
     refused += (refused.empty() ? "refused: " : ", ") + use.by;
+  }
+  if (fixture.declares().ordered) {
+    const auto unordered = [](AttentionInput& in) { in.visible.causal = false; };
+    expect_refused(stack, changed(fixture.input({1, 4, 4}), unordered), "ordered",
+                   "the trait 'ordered' is declared, but the input has no causal rule: ");
+    refused += (refused.empty() ? "refused: " : ", ") + std::string("no causal rule");
   }
   return refused.empty() ? "every trait is declared" : refused;
 }
@@ -227,7 +248,9 @@ std::string check_bias(const Fixture& fixture) {
   expect_effect("a bias on the logits", stack(input), stack(plain));
   const Tensor with = traced_logits(stack, input), without = traced_logits(stack, plain);
   if (with.defined() && without.defined()) {
-    expect_close("traced logits with a bias, less those without", with - without, input[0].bias);
+    const Tensor hidden = without.isneginf();  // in an order, the future is
+    expect_close("traced logits with a bias, less those without",
+                 (with - without).masked_fill(hidden, 0), input[0].bias.masked_fill(hidden, 0));
   }
   return "";
 }
@@ -304,7 +327,11 @@ std::string check_different_lengths(const Fixture& fixture) {
       expect_effect(fmt::format("{}: key {}", text_of(lengths), j),
                     replaced(&AttentionInput::keys, j), expected);
     }
-    for (std::int64_t i = 0; contested && i < lengths.queries; ++i) {
+    // In an order, the first queries see one key alone, or none.
+    const std::int64_t first = fixture.declares().ordered
+                                   ? std::max<std::int64_t>(0, lengths.queries - lengths.keys + 1)
+                                   : 0;
+    for (std::int64_t i = first; contested && i < lengths.queries; ++i) {
       expect_effect(fmt::format("{}: query {}", text_of(lengths), i),
                     replaced(&AttentionInput::queries, i), expected);
     }
@@ -335,6 +362,14 @@ std::string check_different_source(const Fixture& fixture) {
 }
 
 std::string check_positions(const Fixture& fixture) {
+  if (fixture.declares().places) {
+    expect(fixture.coordinates() > 0,
+           "the trait 'places' is declared, but positions of 1, 2 or 3 coordinates are refused");
+    const StackInput plain = fixture.input({2, 4, 4});
+    const Stack stack = fixture.stack();
+    expect_effect("query_positions and key_positions", stack(fixture.with_positions(plain)),
+                  stack(plain));
+  }
   if (fixture.coordinates() != 1) {
     throw NotApplicable("it does not take positions of one coordinate");
   }
@@ -362,8 +397,9 @@ std::string check_positions(const Fixture& fixture) {
 }
 
 std::string check_permutation(const Fixture& fixture) {
-  const Stack stack = fixture.stack();
   const AttentionTraits& has = fixture.declares();
+  if (has.ordered) throw NotApplicable("it is ordered: where a key stands matters");
+  const Stack stack = fixture.stack();
   for (const Lengths& lengths : fixture.lengths()) {
     StackInput input = fixture.with_positions(fixture.input(lengths));
     for (const Feature& feature : features()) {
@@ -378,6 +414,8 @@ std::string check_permutation(const Fixture& fixture) {
     const StackInput moved = changed(input, [&](AttentionInput& in) {
       for (Tensor* x : {&in.keys, &in.values}) *x = reordered(*x, -2, keys);
       in.key_positions = reordered(in.key_positions, -2, keys);
+      in.key_source = reordered(in.key_source, -2, keys);
+      in.value_source = reordered(in.value_source, -2, keys);
       in.bias = reordered(in.bias, -1, keys);
       in.visible.pairs = reordered(in.visible.pairs, -1, keys);
       in.visible.key_valid = reordered(in.visible.key_valid, -1, keys);
@@ -388,6 +426,7 @@ std::string check_permutation(const Fixture& fixture) {
     const StackInput asked = changed(input, [&](AttentionInput& in) {
       in.queries = reordered(in.queries, -2, queries);
       in.query_positions = reordered(in.query_positions, -2, queries);
+      in.query_source = reordered(in.query_source, -2, queries);
       in.bias = reordered(in.bias, -2, queries);
       in.visible.pairs = reordered(in.visible.pairs, -2, queries);
       in.visible.query_valid = reordered(in.visible.query_valid, -1, queries);

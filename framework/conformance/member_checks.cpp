@@ -1,4 +1,5 @@
-// Checks of what lets a model ask with one token alone, and many models be trained as one.
+// Checks of what lets a model ask with one token alone, write text token by token, and many models
+// be trained as one.
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
@@ -43,16 +44,62 @@ Stack side_by_side(const Fixture& fixture, const std::vector<Stack>& singles) {
 AttentionInput member_of(const AttentionInput& all, std::int64_t member) {
   AttentionInput one = all;
   for (Tensor* x : {&one.queries, &one.keys, &one.values}) *x = x->chunk(kHeadMembers, 1)[member];
+  for (Tensor* x : {&one.query_source, &one.key_source, &one.value_source}) {
+    if (x->defined()) *x = x->chunk(kHeadMembers, 0)[member];
+  }
   return one;
 }
 
+/// Tokens [first, last) of a layer, behind those before them.
+Tensor written(Attention& layer, const AttentionInput& all, std::int64_t first, std::int64_t last,
+               AttentionMemory& memory, AttentionContext& context) {
+  const Tensor added = at::arange(first, last, at::kLong);
+  if (layer.remembers()) return layer.extend(select(all, added, added), memory, context);
+  return layer.forward(select(all, added, at::arange(last, at::kLong)), context);
+}
+
 }  // namespace
+
+std::string check_writing(const Fixture& fixture) {
+  fixture.need(&AttentionTraits::causal);
+  const Stack stack = fixture.stack();
+  const bool remembers = stack.layers[0]->remembers();
+  if (!remembers) {
+    fixture.need(&AttentionTraits::different_lengths);
+    if (stack.layers[0]->couples_queries()) {
+      throw NotApplicable("it says that queries depend on each other (couples_queries)");
+    }
+  }
+  constexpr std::int64_t kTokens = 7;
+  const StackInput input = changed(fixture.with_positions(fixture.input({2, kTokens, kTokens})),
+                                   [](AttentionInput& in) { in.visible.causal = true; });
+  const Outputs expected = stack(input);
+  const at::NoGradGuard no_gradients;
+  std::array<AttentionMemory, 2> memories;
+  std::array<std::vector<Tensor>, 2> parts;
+  for (const auto& [first, last] : {std::pair{0, 3}, std::pair{3, 4}, std::pair{4, 7}}) {
+    ForwardState state;
+    for (std::int64_t l = 0; l < 2; ++l) {
+      const auto i = static_cast<std::size_t>(l);
+      AttentionContext context{l, &state};
+      parts[i].push_back(written(*stack.layers[i], input[i], first, last, memories[i], context));
+    }
+  }
+  expect_close("written in three parts, against at once",
+               {at::cat(parts[0], 2), at::cat(parts[1], 2)}, expected, kRegrouped);
+  return remembers ? fmt::format("it keeps {} bytes of two examples of {} tokens",
+                                 memories[0].bytes(), kTokens)
+                   : "it is given the keys of all tokens";
+}
 
 std::string check_queries(const Fixture& fixture) {
   fixture.need(&AttentionTraits::different_lengths);
   const Stack stack = fixture.stack();
   if (stack.layers[0]->couples_queries()) {
     throw NotApplicable("it says that queries depend on each other (couples_queries)");
+  }
+  if (fixture.declares().ordered) {
+    throw NotApplicable("it is ordered: a query asked alone stands at the last key");
   }
   const StackInput input = fixture.with_positions(fixture.input({2, 4, 5}));
   const Outputs all = stack(input);
@@ -81,6 +128,12 @@ std::string check_members(const Fixture& fixture) {
     in.queries = at::cat({inputs[0][layer].queries, inputs[1][layer].queries}, 1);
     in.keys = at::cat({inputs[0][layer].keys, inputs[1][layer].keys}, 1);
     in.values = at::cat({inputs[0][layer].values, inputs[1][layer].values}, 1);
+    for (Tensor AttentionInput::*source :
+         {&AttentionInput::query_source, &AttentionInput::key_source,
+          &AttentionInput::value_source}) {
+      if (!(in.*source).defined()) continue;
+      in.*source = at::cat({inputs[0][layer].*source, inputs[1][layer].*source}, 0);
+    }
     for (Tensor* places : {&in.query_positions, &in.key_positions}) {
       if (places->defined()) *places = places->narrow(0, 0, 1);
     }

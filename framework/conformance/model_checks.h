@@ -10,6 +10,7 @@ namespace attnlab::conformance {
 std::string check_outputs(const ModelFixture& fixture);
 std::string check_parameters(const ModelFixture& fixture);
 std::string check_trace(const ModelFixture& fixture);
+std::string check_places(const ModelFixture& fixture);
 std::string check_carried(const ModelFixture& fixture);
 
 // model_batch_checks.cpp

@@ -18,6 +18,7 @@ constexpr CheckEntry<ModelFixture> kModelEntries[] = {
     {"padding", check_padding},
     {"members", check_members},
     {"trace", check_trace},
+    {"places", check_places},
     {"carried", check_carried},
     {"device", check_device},
     {"inputs_unchanged", check_inputs_unchanged},
@@ -28,19 +29,21 @@ constexpr CheckEntry<ModelFixture> kModelEntries[] = {
 static_assert(lists_agree(kModelEntries, kModelChecks),
               "check_list.h and the functions must name the same checks");
 
-/// Whether an attention has all traits of a list.
-bool honours(const Manifest& attention, const std::vector<std::string>& traits) {
-  return std::all_of(traits.begin(), traits.end(), [&](const std::string& trait) {
+/// Whether an attention in its default options fits a model with these needs.
+bool fits(const Manifest& attention, const std::vector<std::string>& needs) {
+  const auto has = [&](const std::string& trait) {
     const auto found = attention.traits.find(trait);
     return found != attention.traits.end() && found->second;
-  });
+  };
+  const bool causal = std::find(needs.begin(), needs.end(), "causal") != needs.end();
+  return std::all_of(needs.begin(), needs.end(), has) && (causal || !has("ordered"));
 }
 
 /// In their default options; what needs options of its own is left out.
 std::vector<NamedAttention> attentions_for(const Manifest& model, Registry& registry) {
   std::vector<NamedAttention> all;
   for (const Candidate* candidate : registry.catalogue().usable(Kind::attention)) {
-    if (!honours(*candidate->manifest, model.needs)) continue;
+    if (!fits(*candidate->manifest, model.needs)) continue;
     try {
       const Part part =
           part_of(Kind::attention, candidate->manifest->id, Node(), registry.catalogue());

@@ -1,4 +1,5 @@
-// Checks of what a model gives, and of what it leaves behind: outputs, gradients, traces, memory.
+// Checks of what a model gives, and of what it leaves behind: outputs, gradients, traces, places,
+// memory.
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
@@ -89,6 +90,70 @@ AttentionBuilder noting(const AttentionBuilder& build, std::map<std::int64_t, in
     ++layers[shape.layer];
     return build(shape);
   };
+}
+
+/// What a layer was told of places in one call.
+struct Told {
+  std::int64_t layer;
+  Tensor queries, keys;
+};
+
+/// An attention that asks for places, and notes those that it is given.
+class AskingForPlaces final : public Attention {
+ public:
+  AskingForPlaces(const std::shared_ptr<Attention>& inner, std::vector<Told>& told)
+      : Attention(inner->shape(), asking(inner->traits())),
+        inner_(register_module("inner", inner)),
+        told_(told) {}
+
+  bool couples_queries() const override { return inner_->couples_queries(); }
+
+ protected:
+  Tensor attend(const AttentionInput& input, AttentionContext& context) override {
+    told_.push_back({context.layer, input.query_positions, input.key_positions});
+    return inner_->forward(input, context);
+  }
+
+ private:
+  static AttentionTraits asking(AttentionTraits traits) {
+    traits.places = true;
+    return traits;
+  }
+
+  std::shared_ptr<Attention> inner_;
+  std::vector<Told>& told_;
+};
+
+/// @param told, again  in two passes of the same batch
+/// @param built        layers, and how often each was built
+/// @param coordinates  of a place, as layers before have them; 0: none yet
+void expect_told(const std::vector<Told>& told, const std::vector<Told>& again,
+                 const std::map<std::int64_t, int>& built, std::int64_t& coordinates) {
+  std::set<std::int64_t> reached;
+  for (const Told& call : told) {
+    reached.insert(call.layer);
+    for (const auto& [what, places] : {std::pair("queries", &call.queries), {"keys", &call.keys}}) {
+      const std::string where = fmt::format("places of layer {}'s {}", call.layer, what);
+      expect(places->defined(), where + " are not given, others are: give all of them, or none");
+      expect(places->is_floating_point() || at::isIntegralType(places->scalar_type(), false),
+             where + " are no numbers: " + describe(*places));
+      expect_finite(where, *places);
+      if (coordinates == 0) coordinates = places->size(2);
+      expect(places->size(2) == coordinates,
+             fmt::format("{} are {}, those before have {} coordinates: give all equally many",
+                         where, describe(*places), coordinates));
+    }
+  }
+  for (const auto& [layer, count] : built) {
+    expect(reached.count(layer) > 0, fmt::format("layer {} is never asked", layer));
+  }
+  expect(told.size() == again.size(), "the same batch again asks layers another number of times");
+  for (std::size_t i = 0; i < told.size(); ++i) {
+    const std::string where =
+        fmt::format("the same batch again: places of layer {}'s ", told[i].layer);
+    expect_identical(where + "queries", again[i].queries, told[i].queries);
+    expect_identical(where + "keys", again[i].keys, told[i].keys);
+  }
 }
 
 /// Two batches as one, each row of the second after that of the first; fields without a sequence
@@ -196,6 +261,31 @@ std::string check_trace(const ModelFixture& fixture) {
            fmt::format("layer {} is recorded, and no attention was built with that index", layer));
   }
   return fmt::format("{}{}", built.size(), built.size() == 1 ? " layer" : " layers");
+}
+
+std::string check_places(const ModelFixture& fixture) {
+  std::int64_t coordinates = 0;
+  for (const NamedData& data : fixture.data()) {
+    std::map<std::int64_t, int> built;
+    std::vector<Told> told;
+    const AttentionBuilder inner = noting(fixture.subject().attentions[0].build, built);
+    const AttentionBuilder asking = [&](const AttentionShape& shape) {
+      return std::make_shared<AskingForPlaces>(inner(shape), told);
+    };
+    const auto model = fixture.model({*data.dataset, asking});
+    const Batch batch = in_double(batch_of(*data.dataset, {0, 1, 2}));
+    outputs_of(*model, batch);
+    const std::vector<Told> first = std::exchange(told, {});
+    if (std::none_of(first.begin(), first.end(), [](const Told& call) {
+          return call.queries.defined() || call.keys.defined();
+        })) {
+      continue;
+    }
+    outputs_of(*model, batch);
+    expect_told(first, told, built, coordinates);
+  }
+  if (coordinates == 0) throw NotApplicable("it gives none: tokens stand at 0, 1, 2, ...");
+  return fmt::format("{} coordinate{}", coordinates, coordinates == 1 ? "" : "s");
 }
 
 std::string check_carried(const ModelFixture& fixture) {

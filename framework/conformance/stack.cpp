@@ -35,6 +35,9 @@ std::vector<NamedField> differentiable_fields(AttentionInput& input) {
   std::vector<NamedField> all = {{"queries", &input.queries},
                                  {"keys", &input.keys},
                                  {"values", &input.values},
+                                 {"query_source", &input.query_source},
+                                 {"key_source", &input.key_source},
+                                 {"value_source", &input.value_source},
                                  {"bias", &input.bias},
                                  {"relative.keys", &input.relative.keys},
                                  {"relative.content_bias", &input.relative.content_bias},
@@ -73,6 +76,11 @@ AttentionInput select(const AttentionInput& input, const Tensor& queries, const 
   some.queries = input.queries.index_select(2, queries);
   some.keys = input.keys.index_select(2, keys);
   some.values = input.values.index_select(2, keys);
+  if (input.query_source.defined()) {
+    some.query_source = input.query_source.index_select(1, queries);
+    some.key_source = input.key_source.index_select(1, keys);
+    some.value_source = input.value_source.index_select(1, keys);
+  }
   const auto both = [&](const Tensor& pairs) {
     return optional_select(optional_select(pairs, -2, queries), -1, keys);
   };
@@ -96,7 +104,8 @@ AttentionInput example_of(const AttentionInput& input, std::int64_t example) {
   Tensor* batched[] = {&one.queries,         &one.keys,
                        &one.values,          &one.visible.key_valid,
                        &one.query_positions, &one.visible.query_valid,
-                       &one.key_positions};
+                       &one.key_positions,   &one.query_source,
+                       &one.key_source,      &one.value_source};
   Tensor* pairwise[] = {&one.bias, &one.visible.pairs};
   for (Tensor* x : batched) {
     if (x->defined() && x->size(0) > 1) *x = x->narrow(0, example, 1);

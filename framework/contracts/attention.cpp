@@ -168,6 +168,20 @@ bool lengths_differ(const AttentionInput& in) {
   return !std::equal(queries, queries + in.visible.query_offsets.size(0), keys);
 }
 
+void check_sources(const AttentionInput& in, const AttentionShape& shape) {
+  const std::int64_t batch = shape.members * in.batch();
+  const auto check = [&](const char* field, const char* letters, const Tensor& source,
+                         std::int64_t length, std::int64_t width) {
+    check_like(in, field, letters, source, {batch, length, width});
+  };
+  check("query_source", "[members * B, Lq, query_width]", in.query_source, in.query_count(),
+        shape.query_width);
+  check("key_source", "[members * B, Lk, key_width]", in.key_source, in.key_count(),
+        shape.key_width);
+  check("value_source", "[members * B, Lk, value_width]", in.value_source, in.key_count(),
+        shape.value_width);
+}
+
 void check_traits(const AttentionInput& in, const AttentionTraits& has,
                   const torch::nn::Module& attention) {
   const auto need = [&](bool used, bool present, const char* trait, const char* by) {
@@ -189,6 +203,14 @@ void check_traits(const AttentionInput& in, const AttentionTraits& has,
        "the input's values come from another sequence than its keys");
   need(in.relative.defined(), has.relative_positions, "relative_positions",
        "the input gives relative positions");
+  need(in.query_source.defined() || in.key_source.defined() || in.value_source.defined(),
+       has.sources, "sources", "the input gives what queries, keys and values come from");
+  if (has.ordered && !visible.causal) {
+    throw TraitError(fmt::format(
+        "{} has the trait 'ordered', but the input does not set visible.causal; take an attention "
+        "that needs no order, or a model with the causal rule",
+        attention.name()));
+  }
   if (!has.different_lengths) {
     need(lengths_differ(in), false, "different_lengths",
          "queries and keys of the input differ in length");
@@ -198,15 +220,33 @@ void check_traits(const AttentionInput& in, const AttentionTraits& has,
 /// @param in  of 16 bits. @returns the same in float32.
 AttentionInput widened(AttentionInput in) {
   RelativePositions& relative = in.relative;
-  for (Tensor* x :
-       {&in.queries, &in.keys, &in.values, &in.bias, &relative.keys, &relative.content_bias,
-        &relative.position_bias, &in.query_positions, &in.key_positions}) {
+  for (Tensor* x : {&in.queries, &in.keys, &in.values, &in.bias, &relative.keys,
+                    &relative.content_bias, &relative.position_bias, &in.query_positions,
+                    &in.key_positions, &in.query_source, &in.key_source, &in.value_source}) {
     *x = wide(*x);
   }
   return in;
 }
 
 }  // namespace
+
+void AttentionLosses::add(const std::string& name, const Tensor& value) {
+  if (!value.defined() || value.numel() != 1) {
+    throw ShapeError(fmt::format("the attention's loss '{}' must be one number, found {}", name,
+                                 describe(value)));
+  }
+  all_[name].push_back(value.reshape({}));
+}
+
+Attention::Attention(const AttentionShape& shape, const AttentionTraits& traits)
+    : shape_(shape), traits_(traits) {
+  if (!traits.sources) return;
+  if (shape.query_width > 0 && shape.key_width > 0 && shape.value_width > 0) return;
+  throw ConfigError(
+      "it reads what queries, keys and values are projected from (trait 'sources'), which this "
+      "model does not give; choose another attention, or a model that sets AttentionShape's "
+      "query_width, key_width and value_width");
+}
 
 void Attention::to(at::Device device, at::ScalarType dtype, bool non_blocking) {
   Module::to(device, dtype, non_blocking);
@@ -218,14 +258,69 @@ void Attention::to(at::ScalarType dtype, bool non_blocking) {
   if (is_narrow(dtype)) Module::to(at::kFloat, non_blocking);
 }
 
+std::int64_t AttentionMemory::bytes() const {
+  std::int64_t sum = 0;
+  for (const Tensor& part : parts) {
+    if (!part.defined()) continue;
+    sum += part.numel() * static_cast<std::int64_t>(part.element_size());
+  }
+  return sum;
+}
+
+Tensor Attention::attend_behind(const AttentionInput&, AttentionMemory&, AttentionContext&) {
+  throw ShapeError(name() + " keeps no memory of its own; give it the keys of all tokens");
+}
+
+Tensor Attention::only_part(const AttentionMemory& memory, at::IntArrayRef sizes) const {
+  if (memory.parts.empty()) return {};
+  if (memory.parts.size() == 1 && memory.parts[0].sizes() == sizes) return memory.parts[0];
+  throw ShapeError(
+      fmt::format("{}: the memory is of another attention or batch: it has {} parts, the first {}; "
+                  "one of {} is "
+                  "expected",
+                  name(), memory.parts.size(), describe(memory.parts[0]), shape_text(sizes)));
+}
+
+Tensor Attention::extend(const AttentionInput& input, AttentionMemory& memory,
+                         AttentionContext& context) {
+  check_projections(input, shape_);
+  check_bias_and_positions(input);
+  check_traits(input, traits_, *this);
+  if (traits_.sources) check_sources(input, shape_);
+  const Visibility& visible = input.visible;
+  if (!visible.causal || input.query_count() != input.key_count() || visible.window != 0 ||
+      visible.pairs.defined() || visible.key_valid.defined() || visible.query_valid.defined() ||
+      visible.ragged() || input.bias.defined() || input.relative.defined()) {
+    throw ShapeError(
+        "attention input: behind a memory, queries and keys are the same new tokens under the "
+        "causal rule alone; leave the rest out, or call forward with all tokens");
+  }
+  const bool narrow = is_narrow(input.queries);
+  Tensor out = narrow
+                   ? attend_behind(widened(input), memory, context).to(input.queries.scalar_type())
+                   : attend_behind(input, memory, context);
+  for (Tensor& part : memory.parts) part = part.detach();
+  return out;
+}
+
 Tensor Attention::forward(const AttentionInput& input, AttentionContext& context) {
+  if (!projection_read_ && !projection_.plain()) {
+    throw ConfigError(
+        "attention.projection: this model makes keys and values in a way of its own; leave the "
+        "key out, or choose another model");
+  }
   check_projections(input, shape_);
   check_visibility(input);
   check_bias_and_positions(input);
   check_traits(input, traits_, *this);
+  if (traits_.sources) check_sources(input, shape_);
+  const bool adds = losses_ != nullptr && is_training() && at::GradMode::is_enabled();
+  AttentionContext adding = context;
+  if (adds) adding.losses = losses_;
+  AttentionContext& own = adds ? adding : context;
   const bool narrow = is_narrow(input.queries);
-  Tensor out = narrow ? attend(widened(input), context).to(input.queries.scalar_type())
-                      : attend(input, context);
+  Tensor out =
+      narrow ? attend(widened(input), own).to(input.queries.scalar_type()) : attend(input, own);
   const Tensor& asking = input.visible.query_valid;
   if (!asking.defined()) return out;
   return out.masked_fill(asking.logical_not().unsqueeze(1).unsqueeze(-1), 0);

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -33,11 +34,18 @@ struct AttentionTraits {
   bool relative_positions = false;  ///< AttentionInput::relative
   bool second_order = false;        ///< gradients of gradients are right, for all inputs above
   bool linear_cost = false;         ///< cost grows with Lq + Lk, not with Lq * Lk
+  bool sources = false;  ///< reads AttentionInput::query_source, key_source and value_source
+  /// Needs the causal rule: a recurrence has no meaning without an order. A model that does not
+  /// need `causal` cannot take it, unless it has an option `both_ways`: where that is true, the
+  /// object declares false and reads a sequence forward and backward.
+  bool ordered = false;
+  /// Reads places: a model that knows them gives AttentionInput::query_positions and key_positions.
+  bool places = false;
 
   bool operator==(const AttentionTraits&) const = default;
   /// Every input that the contract knows, at quadratic cost: what `DotProductAttention` gives.
   static constexpr AttentionTraits all_quadratic() {
-    return {true, true, true, true, true, true, true, true, true, true, false};
+    return {true, true, true, true, true, true, true, true, true, true};
   }
   /// Calls visit(name, value) for each trait; the names are those of manifests and messages.
   template <class Visit>
@@ -53,6 +61,9 @@ struct AttentionTraits {
     visit("relative_positions", relative_positions);
     visit("second_order", second_order);
     visit("linear_cost", linear_cost);
+    visit("sources", sources);
+    visit("ordered", ordered);
+    visit("places", places);
   }
 };
 
@@ -69,6 +80,10 @@ struct AttentionShape {
   /// a single model, each member has for itself, the members' one after the other along the first
   /// dimension. More in docs/ensembles.md.
   std::int64_t members = 1;
+  /// Channels of what queries, keys and values are projected from (AttentionInput::query_source,
+  /// ...); 0: the model does not give it. An attention with the trait `sources` can then not be
+  /// built.
+  std::int64_t query_width = 0, key_width = 0, value_width = 0;
 
   std::int64_t values() const { return value_dim == 0 ? head_dim : value_dim; }
 };
@@ -120,8 +135,13 @@ struct AttentionInput {
   Tensor bias;
   RelativePositions relative;
   /// [B or 1, Lq, P] and [B or 1, Lk, P], P coordinates a token, in the model's own units;
-  /// undefined: tokens stand at 0, 1, 2, ... Only attentions that reason about places read them.
+  /// undefined: tokens stand at 0, 1, 2, ... Models that know places give them to attentions with
+  /// the trait `places`; a model may give them to others, too.
   Tensor query_positions, key_positions;
+  /// What queries, keys and values were projected from, for attentions with the trait `sources`
+  /// alone: [members * B, Lq, query_width], [members * B, Lk, key_width] and
+  /// [members * B, Lk, value_width]. Member m's examples are rows [m B, (m + 1) B).
+  Tensor query_source, key_source, value_source;
 
   std::int64_t batch() const { return queries.size(0); }
   std::int64_t heads() const { return queries.size(1); }
@@ -137,7 +157,7 @@ struct LayerTrace {
   Tensor logits;       ///< [B, H, Lq, Lk] scaled and biased; hidden pairs are -inf
   Tensor query_norms;  ///< [B, H, Lq] L2 norms of the queries before any map
   Tensor key_norms;    ///< [B, H, Lk] L2 norms of the keys before any map
-  Tensor entropy;      ///< [B, H, Lq] of the weights, in nats
+  Tensor entropy;      ///< [B, H, Lq] of the weights (their absolute values), in nats
   /// [B or 1, H, Lq, Lk]: what the mechanism itself adds to the scaled logits, without
   /// AttentionInput::bias; undefined: nothing.
   Tensor bias;
@@ -174,18 +194,61 @@ class ForwardState {
   std::unordered_map<std::string, std::any> slots_;
 };
 
+/// What attentions add to a training step's loss, by name: scalars that the trainer weighs
+/// (`train.attention_losses`).
+class AttentionLosses {
+ public:
+  /// @param name   as YAML weighs it: "entropy"
+  /// @param value  a scalar with a graph; what several layers add under one name is averaged
+  /// @throws ShapeError for more than one number.
+  void add(const std::string& name, const Tensor& value);
+  const std::map<std::string, std::vector<Tensor>>& all() const { return all_; }
+
+ private:
+  std::map<std::string, std::vector<Tensor>> all_;
+};
+
 /// The surroundings of one call of one layer.
 struct AttentionContext {
   std::int64_t layer = 0;
-  ForwardState* state = nullptr;    ///< null: the layer stands alone
-  AttentionTrace* trace = nullptr;  ///< null: nothing is recorded
+  ForwardState* state = nullptr;      ///< null: the layer stands alone
+  AttentionTrace* trace = nullptr;    ///< null: nothing is recorded
+  AttentionLosses* losses = nullptr;  ///< null: none is asked for, and none is to be computed
+};
+
+/// What an attention keeps of earlier tokens when text is written token by token; only the
+/// attention knows what it means. Without a graph.
+struct AttentionMemory {
+  std::vector<Tensor> parts;  ///< empty: no token yet
+
+  std::int64_t bytes() const;
+};
+
+/// What is known after a step of the optimiser.
+struct StepFacts {
+  std::int64_t step = 0;     ///< of the run, from 0
+  double learning_rate = 0;  ///< of this step
+};
+
+/// How a layer makes keys and values, where a composition asks for other than the usual way
+/// (`attention.projection`). It is the model's part: the attention gets keys and values of every
+/// head as ever.
+struct Projection {
+  /// Heads of keys and values; each serves equally many heads of queries. 1: multi-query attention
+  /// (Shazeer 2019), more: grouped-query attention (Ainslie et al. 2023). 0: as many as of queries.
+  std::int64_t key_heads = 0;
+  /// Keys and values are made of so many channels that they share, as in multi-head latent
+  /// attention (DeepSeek-V2, 2024), without its norm and its rotated part. 0: of the layer's input.
+  std::int64_t rank = 0;
+
+  bool plain() const { return key_heads == 0 && rank == 0; }
 };
 
 /// An attention mechanism of one layer. Learnable parts are registered as in any torch module.
 class Attention : public torch::nn::Module {
  public:
-  Attention(const AttentionShape& shape, const AttentionTraits& traits)
-      : shape_(shape), traits_(traits) {}
+  /// @throws ConfigError for the trait `sources` where the shape has none.
+  Attention(const AttentionShape& shape, const AttentionTraits& traits);
 
   /// Checks the input against the contract and the traits, then attends.
   /// A query that sees no key, or is padding, gives zeros.
@@ -196,6 +259,17 @@ class Attention : public torch::nn::Module {
   /// @throws ShapeError, TraitError.
   Tensor forward(const AttentionInput& input, AttentionContext& context);
 
+  /// Whether it has a memory of its own for text that is written token by token. Others are given
+  /// the keys and values of all earlier tokens.
+  virtual bool remembers() const { return false; }
+  /// As `forward`, for tokens that come behind those in `memory`; for attentions that remember.
+  /// @param input   the new tokens alone, as many keys as queries, with the causal rule, and
+  ///                without window, pairs, padding, ragged sequences, bias and relative positions
+  /// @param memory  of the same attention and batch; takes the new tokens in
+  /// @returns [B, H, L, Dv]: the last L rows of what `forward` gives for all tokens.
+  /// @throws as `forward`; ShapeError for another input, or the memory of something else.
+  Tensor extend(const AttentionInput& input, AttentionMemory& memory, AttentionContext& context);
+
   /// As of any module, but that parameters and buffers rounded to 16 bits are kept in float32,
   /// which `attend` computes in.
   using torch::nn::Module::to;
@@ -204,17 +278,40 @@ class Attention : public torch::nn::Module {
 
   const AttentionShape& shape() const { return shape_; }
   const AttentionTraits& traits() const { return traits_; }
+  /// What the composition asks of the layer that projects for it. That layer reads it when it is
+  /// built; where none has, `forward` throws a ConfigError, unless it is plain.
+  const Projection& projection() {
+    projection_read_ = true;
+    return projection_;
+  }
+  void set_projection(const Projection& projection) { projection_ = projection; }
+  /// Where losses are added from now on (`AttentionContext::losses`), whatever the model hands on;
+  /// null: nowhere.
+  void add_losses_to(AttentionLosses* losses) { losses_ = losses; }
   /// Whether what a query gives depends on which other queries there are (Sinkhorn's does, whose
   /// columns sum over queries). Then a model that reads some tokens alone must ask with all.
   virtual bool couples_queries() const { return false; }
+  /// Called after each step of the optimiser, without gradients, and before weight averages see
+  /// the parameters: for norms of weights, clipping and the like.
+  virtual void after_step(const StepFacts&) {}
 
  protected:
   /// The mechanism itself; the input is checked, and of float32 or float64.
   virtual Tensor attend(const AttentionInput& input, AttentionContext& context) = 0;
+  /// The same behind earlier tokens, for attentions that remember: see `extend`.
+  /// @param memory  has the parts that this left before, or none.
+  virtual Tensor attend_behind(const AttentionInput& input, AttentionMemory& memory,
+                               AttentionContext& context);
+  /// The part of a memory that holds one; undefined before the first token.
+  /// @throws ShapeError where it has other sizes or parts: it is of another attention or batch.
+  Tensor only_part(const AttentionMemory& memory, at::IntArrayRef sizes) const;
 
  private:
   AttentionShape shape_;
   AttentionTraits traits_;
+  Projection projection_;
+  bool projection_read_ = false;
+  AttentionLosses* losses_ = nullptr;
 };
 
 /// Makes the attention of one layer: what a model is given to build its layers with.

@@ -23,6 +23,9 @@ std::string obstacle_in_training(const TrainOptions& train) {
   if (train.accumulate > 1) return "train.accumulate is above 1";
   if (train.batching.budget > 0) return "train.batching.budget makes batches of uneven size";
   if (train.average.decay > 0) return "train.average keeps means of the weights";
+  if (!train.attention_losses.empty()) {
+    return "train.attention_losses weighs one loss of a layer, not one for each member";
+  }
   return "";
 }
 

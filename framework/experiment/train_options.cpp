@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 
 #include "framework/base/text.h"
@@ -46,6 +47,7 @@ class Checker {
     check_schedule();
     check_warmup();
     check_average();
+    check_attention_losses();
     if (train_.protocol == "last") check_early_stop();
   }
 
@@ -178,6 +180,14 @@ class Checker {
     check_inherited("average.end", train_.average.end);
     if (train_.average.decay == 0 && train_.average.end >= 0) {
       add("average.end", "no mean is kept without train.average.decay; set that too");
+    }
+  }
+
+  void check_attention_losses() {
+    for (const auto& [name, weight] : train_.attention_losses) {
+      if (!std::isfinite(weight)) {
+        add("attention_losses." + name, shortest(weight) + " is not finite");
+      }
     }
   }
 

@@ -158,6 +158,7 @@ struct TrainOptions {
   OptimizerOptions optimizer;
   ScheduleOptions schedule;
   AverageOptions average;
+  OptionMap<double> attention_losses;
   std::string protocol = "last";
   EarlyStopOptions early_stop;
   double diverged_above = 0;
@@ -184,6 +185,9 @@ struct TrainOptions {
     v("optimizer", optimizer, counts_for(Role::comparison), "how parameters move");
     v("schedule", schedule, counts_for(Role::comparison), "how the learning rate changes");
     v("average", average, "a running mean of the weights, kept beside them");
+    v("attention_losses", attention_losses,
+      "weights of losses that attention layers add to the task's, by the attention's names for "
+      "them: the mean over the layers counts; 0: it is only recorded");
     v("protocol", protocol, one_of("last", "sound", "published"),
       "which epoch's model counts: the last; the best on the validation split (sound); the best on "
       "the test split itself, which flatters it (published)");

@@ -55,7 +55,7 @@ struct PluginInfo {
 };
 
 /// The number of the plugin contract; raised whenever a shared type or the entry changes meaning.
-inline constexpr int kContractVersion = 3;
+inline constexpr int kContractVersion = 4;
 inline constexpr const char* kManifestSection = ".attnlab.manifest";
 inline constexpr const char* kStampSection = ".attnlab.stamp";
 inline constexpr const char* kSdkSection = ".attnlab.sdk";
@@ -203,8 +203,10 @@ class SchemaWriter {
     write_type(member);
     if constexpr (OptionsStruct<T>) {
       write_options(member);
-    } else if constexpr (Element<T>::named) {
+    } else if constexpr (OptionsStruct<typename Element<T>::type> && Element<T>::named) {
       write_options(typename Element<T>::type{});
+    } else if constexpr (Element<T>::named) {
+      write_rule(rule);  // of each number
     } else {
       write_rule(rule);
       if (rule.required) {
@@ -246,7 +248,8 @@ class SchemaWriter {
     if constexpr (OptionsStruct<T>) {
       out_.member("type", "group");
     } else if constexpr (Element<T>::named) {
-      static_assert(OptionsStruct<Item>, "an OptionMap holds structs with describe()");
+      static_assert(OptionsStruct<Item> || std::is_same_v<Item, double>,
+                    "an OptionMap holds structs with describe(), or doubles");
       out_.member("type", "map");
     } else if constexpr (std::is_same_v<Item, bool>) {
       static_assert(!Element<T>::list, "a list of booleans is not an option; use strings");
@@ -258,7 +261,7 @@ class SchemaWriter {
     } else {
       static_assert(std::is_same_v<Item, std::string>,
                     "an option is a bool, std::int64_t, double, std::string, a vector of the last "
-                    "three, a struct with describe(), or an OptionMap of such structs");
+                    "three, a struct with describe(), or an OptionMap of such structs or doubles");
       out_.member("type", "string");
     }
     if (Element<T>::list) out_.member("list", true);

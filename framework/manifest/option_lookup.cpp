@@ -58,7 +58,8 @@ Schema with_names(Schema schema, const Node& composed) {
     if (spec.type == OptionSpec::Type::map) {
       const OptionSpec any = spec.options.front();
       for (const auto& [name, value] : given->entries()) {
-        spec.options.push_back(make_group(name, any.options, any.help));
+        spec.options.push_back(any);
+        spec.options.back().name = name;
       }
     }
     spec.options = with_names(std::move(spec.options), *given);

@@ -122,6 +122,8 @@ class Resolver {
         resolved.set(spec.name, groups(value == nullptr ? Node() : *value, spec, name));
       } else if (spec.type == OptionSpec::Type::group) {
         resolved.set(spec.name, group(value == nullptr ? absent(given) : *value, spec, name));
+      } else if (spec.type == OptionSpec::Type::map && holds_nothing(value, spec)) {
+        continue;
       } else if (spec.type == OptionSpec::Type::map) {
         resolved.set(spec.name, named(value == nullptr ? Node() : *value, spec, name));
       } else if (value == nullptr || value->is_null()) {
@@ -145,6 +147,12 @@ class Resolver {
     bool all = true;
     for (const Node& item : value.items()) all &= valid_scalar(item, spec, name);
     return all;
+  }
+
+  /// A map of numbers that is empty is one that is not given.
+  static bool holds_nothing(const Node* value, const OptionSpec& map) {
+    if (map.options.front().holds_options()) return false;
+    return value == nullptr || value->is_null() || (value->is_map() && value->entries().empty());
   }
 
   static bool lacks(const Node* value, const OptionSpec& spec) {
@@ -198,8 +206,15 @@ class Resolver {
                 name));
         continue;
       }
-      resolved.set(name,
-                   map(value, spec.options.front().options, fmt::format("{}.{}", path, name)));
+      const OptionSpec& any = spec.options.front();
+      const std::string whole = fmt::format("{}.{}", path, name);
+      if (any.holds_options()) {
+        resolved.set(name, map(value, any.options, whole));
+      } else if (valid_scalar(value, any, whole)) {
+        resolved.set(name, value);
+      } else {
+        continue;
+      }
       resolved.set_key_place(name, given.key_place(name));
     }
     return resolved;

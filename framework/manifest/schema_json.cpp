@@ -65,7 +65,11 @@ OptionSpec parse_option(const json& entry) {
     spec.options = parse(entry.at("options"));
   } else if (type == "map") {
     spec.type = OptionSpec::Type::map;
-    spec.options = {make_group("NAME", parse(entry.at("options")), "what a name stands for")};
+    if (entry.contains("options")) {
+      spec.options = {make_group("NAME", parse(entry.at("options")), "what a name stands for")};
+    } else {
+      spec.options = {make_option("NAME", OptionSpec::Type::real, "a number")};
+    }
   } else if (type == "bool") {
     spec.type = OptionSpec::Type::boolean;
   } else if (type == "int") {

@@ -25,6 +25,11 @@ std::int64_t numbers(Inputs inputs) {
   return inputs[first].toTensor().numel();
 }
 
+/// aten::linalg_solve_triangular(A [.., n, n], B [.., n, m]): half of a product.
+std::int64_t substitution(Inputs inputs) {
+  return inputs[1].toTensor().numel() * inputs[0].toTensor().size(-1) / 2;
+}
+
 /// Queries [.., Lq, D], keys [.., Lk, D], values [.., Lk, Dv]: logits and their weighted sum.
 std::int64_t fused_attention(Inputs inputs) {
   const Tensor &queries = inputs[0].toTensor(), &keys = inputs[1].toTensor();
@@ -73,6 +78,7 @@ MultiplyAdds rule_of(const char* name) {
       {"aten::addmv", numbers<1>},
       {"aten::addmv_", numbers<1>},
       {"aten::dot", numbers<0>},
+      {"aten::linalg_solve_triangular", substitution},
       {"aten::vdot", numbers<0>},
       {"aten::convolution", convolution},
       {"aten::scaled_dot_product_attention", fused_attention},

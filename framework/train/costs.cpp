@@ -71,6 +71,7 @@ double time_steps(BuiltRun& run, std::int64_t steps) {
   settings.prefetch = train.prefetch;
   Loader loader(*run.dataset, run.streams, plan, settings);
   Optimizer optimizer = make_optimizer(run);
+  const AfterStep after_step(run);
   run.model->train();
   run.task->train();
   Clock::time_point begin = Clock::now();
@@ -78,6 +79,7 @@ double time_steps(BuiltRun& run, std::int64_t steps) {
     backward(run, to_device(*loader.next(), run.device),
              {.number = step, .carried = plan.continues ? &carried : nullptr});
     optimizer.step();
+    after_step({step, optimizer.learning_rate()});
     optimizer.zero_grad();
     if (step == 0) begin = Clock::now();
   }

@@ -73,11 +73,10 @@ json of_each(const BuiltRun& run) {
   const Experiment& own = run.experiment;
   run.each->visit([&](const std::string& entry, const BuiltRun& overlay) {
     const Experiment& other = overlay.experiment;
-    for (const auto& [mine, part] : {std::pair{&own.model, &other.model},
-                                     {&own.attention, &other.attention},
-                                     {&own.task, &other.task},
-                                     {&own.dataset, &other.dataset}}) {
-      if (mine->path == part->path) continue;
+    const std::vector<const Part*> mine = own.parts();
+    for (const Part* part : other.parts()) {
+      const auto same = [&](const Part* one) { return one->path == part->path; };
+      if (std::any_of(mine.begin(), mine.end(), same)) continue;
       all[fmt::format("the file of {} '{}'", name_of(part->kind), part->name)] =
           file_hash(part->path);
     }
@@ -104,11 +103,8 @@ json surroundings(const BuiltRun& run) {
       {"products", name_of(run.products)},
       {"kernels", {{"attention", asked_attention_kernel()}, {"instructions", kernels_run_with()}}},
       {"libtorch", {{"version", TORCH_VERSION}}},
-      {"model", part_json(experiment.model)},
-      {"attention", part_json(experiment.attention)},
-      {"task", part_json(experiment.task)},
-      {"dataset", part_json(experiment.dataset)},
       {"data", {{"source", data.source}, {"fingerprint", data.fingerprint}}}};
+  for (const Part* part : experiment.parts()) out[section_key(*part)] = part_json(*part);
   json each = of_each(run);
   if (!each.empty()) out["each"] = std::move(each);
   return out;
@@ -239,15 +235,15 @@ std::vector<std::string> changes_of(const BuiltRun& run, const RunFolder& folder
   if (!std::filesystem::exists(path)) return {};
   const json before = last_accepted(read_environment(path)), now = surroundings(run);
   std::vector<std::string> changes;
-  const auto compare = [&](const char* pointer, const std::string& what) {
+  const auto compare = [&](const std::string& pointer, const std::string& what) {
     const json::json_pointer at(pointer);
     if (before.contains(at) && before.at(at) != now.at(at)) changes.push_back(what + " changed");
   };
   const Experiment& experiment = run.experiment;
-  compare("/model/hash", fmt::format("the file of model '{}'", experiment.model.name));
-  compare("/attention/hash", fmt::format("the file of attention '{}'", experiment.attention.name));
-  compare("/task/hash", fmt::format("the file of task '{}'", experiment.task.name));
-  compare("/dataset/hash", fmt::format("the file of dataset '{}'", experiment.dataset.name));
+  for (const Part* part : experiment.parts()) {
+    compare("/" + section_key(*part) + "/hash",
+            fmt::format("the file of {} '{}'", name_of(part->kind), part->name));
+  }
   compare(kFingerprint, data_of(experiment));
   if (each) {
     const json was = before.value("each", json::object());

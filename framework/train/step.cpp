@@ -1,11 +1,15 @@
 #include "framework/train/step.h"
 
+#include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
+#include "framework/base/text.h"
+#include "framework/config/compose.h"
+#include "framework/config/problems.h"
 #include "framework/train/step_profile.h"
 
 namespace attnlab {
@@ -70,6 +74,48 @@ void check_loss(const BuiltRun& run, const Tensor& loss) {
                   loss.defined() && !loss.requires_grad() ? " without a gradient" : ""));
 }
 
+/// Has attention layers add their losses while it lives.
+class LossCollection {
+ public:
+  LossCollection(const std::vector<std::shared_ptr<Attention>>& layers, AttentionLosses& losses)
+      : layers_(layers) {
+    for (const auto& layer : layers_) layer->add_losses_to(&losses);
+  }
+  ~LossCollection() {
+    for (const auto& layer : layers_) layer->add_losses_to(nullptr);
+  }
+  LossCollection(const LossCollection&) = delete;
+  LossCollection& operator=(const LossCollection&) = delete;
+
+ private:
+  const std::vector<std::shared_ptr<Attention>>& layers_;
+};
+
+/// The task's loss and what is weighed of that which attention layers added.
+/// @param record  as TrainingStep::record
+Tensor with_attention_losses(Tensor loss, const AttentionLosses& added,
+                             const OptionMap<double>& weights,
+                             const std::function<void(std::string_view, const Tensor&)>& record) {
+  for (const auto& [name, weight] : weights) {
+    const auto found = added.all().find(name);
+    if (found == added.all().end()) continue;
+    std::vector<Tensor> values;
+    values.reserve(found->second.size());
+    for (const Tensor& value : found->second) values.push_back(value.to(loss.scalar_type()));
+    const Tensor mean = at::stack(values).mean();
+    if (record) record("attention/" + name, mean);
+    if (weight == 0) continue;
+    if (!mean.requires_grad()) {
+      throw ShapeError(
+          fmt::format("train.attention_losses.{0}: no gradient flows from what attention layers "
+                      "added as '{0}': they must not detach it",
+                      name));
+    }
+    loss = loss + mean * weight;
+  }
+  return loss;
+}
+
 }  // namespace
 
 std::vector<Batch> parts_of(const Batch& batch, std::int64_t count) {
@@ -95,6 +141,9 @@ StepResult backward(BuiltRun& run, const Batch& batch, const StepContext& around
   const bool carries = around.carried != nullptr;
   std::vector<NamedTensors> carried;
   if (carries) carried = split(*around.carried, parts);
+  const OptionMap<double>& weights = run.experiment.train.attention_losses;
+  std::vector<std::shared_ptr<Attention>> layers;
+  if (!weights.empty()) layers = attentions_of(*run.model);
   StepResult result;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const double share = shares[i];
@@ -114,13 +163,17 @@ StepResult backward(BuiltRun& run, const Batch& batch, const StepContext& around
       };
     }
     Tensor loss;
+    AttentionLosses added;
     {
       RECORD_USER_SCOPE(kForwardScope);
+      const LossCollection collection(layers, added);
       loss = run.task->step(step);
     }
+    for (const auto& [name, values] : added.all()) result.attention_losses.insert(name);
     if (carries) check_carried(carried[i], parts[i].size);
     if (share == 0) continue;  // the mean of no terms may be anything
     check_loss(run, loss);
+    loss = with_attention_losses(loss, added, weights, step.record);
     if (parts.size() > 1) loss = loss * share;
     const double value = loss.item<double>();
     result.loss += value;
@@ -130,6 +183,48 @@ StepResult backward(BuiltRun& run, const Batch& batch, const StepContext& around
   }
   if (carries) *around.carried = joined(carried);
   return result;
+}
+
+void check_attention_losses(const BuiltRun& run, const StepResult& step) {
+  const std::vector<std::string> added(step.attention_losses.begin(), step.attention_losses.end());
+  const std::string& attention = run.experiment.attention.name;
+  Problems problems;
+  for (const auto& [name, weight] : run.experiment.train.attention_losses) {
+    if (step.attention_losses.count(name) > 0) continue;
+    const std::string key = "train.attention_losses." + name;
+    const Node* given = find_key(run.experiment.resolved, key);
+    add_problem(
+        problems, given == nullptr ? Place{} : given->place(),
+        added.empty()
+            ? fmt::format("{}: no layer with attention '{}' added a loss in the first step; leave "
+                          "it out, or choose an attention that adds it",
+                          key, attention)
+            : fmt::format("{}: no layer with attention '{}' added it in the first step; added were "
+                          "{}: name one of these, or leave it out",
+                          key, attention, join(added, ", ")));
+  }
+  if (!problems.empty()) throw ConfigError(problems);
+}
+
+std::vector<std::shared_ptr<Attention>> attentions_of(const Model& model) {
+  std::vector<std::shared_ptr<Attention>> layers;
+  for (const auto& module : model.modules(/*include_self=*/false)) {
+    auto layer = std::dynamic_pointer_cast<Attention>(module);
+    if (layer != nullptr && std::find(layers.begin(), layers.end(), layer) == layers.end()) {
+      layers.push_back(std::move(layer));
+    }
+  }
+  return layers;
+}
+
+AfterStep::AfterStep(const BuiltRun& run)
+    : attentions_(attentions_of(*run.model)), model_(run.model), task_(run.task) {}
+
+void AfterStep::operator()(const StepFacts& facts) const {
+  const c10::NoGradGuard no_gradients;
+  for (const auto& attention : attentions_) attention->after_step(facts);
+  model_->after_step(facts);
+  task_->after_step(facts);
 }
 
 std::vector<OptimizedParameter> trained_parameters(const BuiltRun& run) {

@@ -1,6 +1,9 @@
 // The pieces of one optimiser step: what training does, and what measures it.
 #pragma once
 
+#include <memory>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "framework/train/optimizer.h"
@@ -18,7 +21,11 @@ struct StepContext {
 /// What the backward pass of a step came to.
 struct StepResult {
   double loss = 0;
-  Metrics parts;  ///< what the task recorded of it, by its names; empty where no line is due
+  /// What the task recorded of it, by its names, and as "attention/NAME" the means of the losses
+  /// that attention layers added; empty where no line is due.
+  Metrics parts;
+  /// Names of all that attention layers added; empty without `train.attention_losses`.
+  std::set<std::string> attention_losses;
 };
 
 /// The parts that a step takes one after the other, as views: `count` equal ones, or fewer and a
@@ -29,12 +36,32 @@ std::vector<Batch> parts_of(const Batch& batch, std::int64_t count);
 NamedTensors carried_rows(const NamedTensors& carried, std::int64_t begin, std::int64_t size);
 
 /// Gradients of a batch, added to those that are there: of the sum of w loss over the parts of
-/// `train.accumulate`, divided by the sum of w, with w = Task::weight. Stops at a part whose loss
-/// is not finite.
+/// `train.accumulate`, divided by the sum of w, with w = Task::weight. A part's loss is the task's
+/// and, for each of `train.attention_losses`, its weight times the mean of what attention layers
+/// added under that name. Stops at a part whose loss is not finite.
 /// @param batch  on the run's device
 /// @throws ShapeError for a loss that is not one number with a gradient, and for what the model
 ///         carries with a gradient or with other rows than the batch.
 StepResult backward(BuiltRun& run, const Batch& batch, const StepContext& around = {});
+
+/// @throws ConfigError with the place of each of `train.attention_losses` that no attention layer
+///         added in a step.
+void check_attention_losses(const BuiltRun& run, const StepResult& step);
+
+/// The attention layers of a model, each once, in the order of its modules.
+std::vector<std::shared_ptr<Attention>> attentions_of(const Model& model);
+
+/// What follows an update of a run's parameters: `Trainable::after_step` says what.
+class AfterStep {
+ public:
+  explicit AfterStep(const BuiltRun& run);
+  void operator()(const StepFacts& facts) const;
+
+ private:
+  std::vector<std::shared_ptr<Attention>> attentions_;
+  std::shared_ptr<Model> model_;
+  std::shared_ptr<Task> task_;
+};
 
 /// The parameters of a run's model, and the task's as "task.NAME".
 std::vector<OptimizedParameter> trained_parameters(const BuiltRun& run);

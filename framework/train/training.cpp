@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <set>
+#include <utility>
 
 #include "framework/base/clock.h"
 #include "framework/base/files.h"
@@ -64,6 +65,7 @@ Training::Training(BuiltRun& run, const RunFolder& folder, ProgressSink& progres
       modules_(modules_of(run)),
       never_finite_(broken_buffers(modules_)),
       parts_(take_training_parts(run)),
+      after_step_(run),
       memory_(run.device) {}
 
 void Training::begin() {
@@ -97,6 +99,11 @@ void Training::rehearse() {
   if (trace_due(run_.experiment.trace, position_.step + 1)) {
     summaries(batch->size > 1 ? slice(*batch, 0, 1) : *batch, carried_);
   }
+  if (train_.attention_losses.empty()) return;
+  run_.model->train();
+  run_.task->train();
+  seed_step();
+  backward(*batch);  // which losses the layers add, only a step shows
 }
 
 /// @returns whether the chosen epoch's model is the present one, and still to be kept.
@@ -250,6 +257,7 @@ double Training::backward(const Batch& batch) {
                                         {.number = position_.step,
                                          .carried = continuing_ ? &carried_ : nullptr,
                                          .record = log_due()});
+  if (std::exchange(first_step_, false)) check_attention_losses(run_, result);
   loss_parts_ = std::move(result.parts);
   return result.loss;
 }
@@ -269,6 +277,7 @@ void Training::update(double loss, const BatchPart& batch) {
       pace_at(parts_.schedule, position_.step));  // which says whose gradients count
   const double norm = log || train_.clip_norm > 0 ? parts_.optimizer.gradient_norm() : 0;
   parts_.optimizer.step(clip_factor(norm, train_.clip_norm));
+  after_step_({position_.step, parts_.optimizer.learning_rate()});
   if (parts_.average != nullptr) {
     parts_.average->update(average_decay(train_.average, position_.step, run_.total_steps()));
   }

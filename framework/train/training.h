@@ -124,6 +124,7 @@ class Training {
   /// Buffers that were not finite before the first step, as a mask of -inf is.
   std::set<std::string> never_finite_;
   TrainingParts parts_;
+  AfterStep after_step_;
   Position position_;
   RunStatus status_;
   Metrics test_metrics_;
@@ -139,6 +140,7 @@ class Training {
   Clock::time_point began_ = Clock::now(), saved_ = began_;
   double seconds_before_ = 0, saving_seconds_ = 0;
   bool ended_ = false, traced_ = false, tell_steps_ = true;
+  bool first_step_ = true;  ///< of this process
 };
 
 }  // namespace attnlab

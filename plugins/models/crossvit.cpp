@@ -11,6 +11,8 @@
 // The class token is the only query of the attention across, and no MLP follows it. The attention
 // of a branch's blocks shares state within a stage, so that attentions which compare layers (the
 // elliptical ones) have none to compare in the first block of each; those across stand alone.
+// An attention that reads places is told row and column of each patch, in patches of the branch
+// whose patches it reads; a class token stands in the middle of these.
 // Source: Chen, Fan, Panda, ICCV 2021 (arXiv:2103.14899), and their code: sizes, stems, drop-path
 // rule, bicubic resizing without antialias. "9d" stands for 9-dagger, whose patches come from three
 // convolutions.
@@ -20,6 +22,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "framework/nn/backbones/cell_places.h"
 #include "framework/nn/kernels/precision.h"
 #include "framework/nn/modules/layers.h"
 #include "framework/nn/modules/positions.h"
@@ -178,18 +181,27 @@ class Crossing : public torch::nn::Module {
     back_norm_ = register_module("back_norm", std::make_shared<LayerNorm>(width));
     back_ = register_module("back", std::make_shared<Linear>(width, dim));
   }
-  /// @param own    [B, 1 + N, dim], the class token's branch
-  /// @param other  [B, 1 + M, width], the other one
+  /// @param own     [B, 1 + N, dim], the class token's branch
+  /// @param other   [B, 1 + M, width], the other one
+  /// @param places  [1, 1 + M, 2] of the other one's tokens; undefined where nobody asks for them
   /// @returns `own` with another class token.
-  Tensor forward(const Tensor& own, const Tensor& other, AttentionContext context) {
+  Tensor forward(const Tensor& own, const Tensor& other, const Tensor& places,
+                 AttentionContext context) {
     context.layer = layer_;
     context.state = nullptr;  // other tokens than in the layers before
     const Tensor token = out_->forward(at::gelu(out_norm_->forward(own.narrow(1, 0, 1))));
     const Tensor y = norm_->forward(at::cat({token, other.slice(1, 1)}, 1));
-    const Tensor read = attention_->forward(y.narrow(1, 0, 1), y, y, context);
+    AttentionExtras extras;
+    if (asks_for_places()) {
+      extras.query_positions = places.narrow(1, 0, 1);
+      extras.key_positions = places;
+    }
+    const Tensor read = attention_->forward(y.narrow(1, 0, 1), y, y, context, extras);
     const Tensor crossed = token + drop_->forward(read);
     return at::cat({back_->forward(at::gelu(back_norm_->forward(crossed))), own.slice(1, 1)}, 1);
   }
+
+  bool asks_for_places() const { return attention_->attention().traits().places; }
 
  private:
   std::int64_t layer_;
@@ -230,7 +242,10 @@ class CrossVit final : public Model {
   NamedTensors forward(const Batch& batch, ForwardPass& pass) override {
     const Tensor images = batch.fields.at("image").to(positions_[0].scalar_type());
     Tensor x[kBranches];
+    const AttentionExtras plain;
+    AttentionExtras placed[kBranches];
     for (std::size_t b = 0; b < kBranches; ++b) {
+      placed[b].query_positions = placed[b].key_positions = places(b, images.device());
       const Tensor patches = embedded(b, resized_images(images, options_.sizes[b]));
       x[b] =
           at::cat({class_tokens_[b].expand({patches.size(0), 1, -1}), patches}, 1) + positions_[b];
@@ -241,14 +256,16 @@ class CrossVit final : public Model {
         AttentionContext context{stage.first_layer[b], &state, pass.trace};
         Residual residual{x[b]};
         for (const auto& block : stage.blocks[b]) {
-          residual = block->forward(residual, context);
+          const bool asks = block->attention().traits().places;
+          residual = block->forward(residual, context, asks ? placed[b] : plain);
           ++context.layer;
         }
         x[b] = residual.sum();
       }
       const AttentionContext context{0, nullptr, pass.trace};
-      const Tensor first = stage.crossings[0]->forward(x[0], x[1], context);
-      x[1] = stage.crossings[1]->forward(x[1], x[0], context);
+      const Tensor first =
+          stage.crossings[0]->forward(x[0], x[1], placed[1].key_positions, context);
+      x[1] = stage.crossings[1]->forward(x[1], x[0], placed[0].key_positions, context);
       x[0] = first;
     }
     Tensor logits;
@@ -268,8 +285,7 @@ class CrossVit final : public Model {
   Tensor adapt(const std::string& name, const Tensor& saved) const override {
     for (std::size_t b = 0; b < kBranches; ++b) {
       if (name != fmt::format("positions{}", b)) continue;
-      const std::int64_t side = options_.sizes[b] / options_.patch_sizes[b];
-      return resized_positions(saved, positions_[b], side, side);
+      return resized_positions(saved, positions_[b], side(b), side(b));
     }
     return saved;
   }
@@ -281,10 +297,23 @@ class CrossVit final : public Model {
     std::shared_ptr<Crossing> crossings[kBranches];
   };
 
+  /// Patches of a branch along height and width.
+  std::int64_t side(std::size_t b) const { return options_.sizes[b] / options_.patch_sizes[b]; }
+
+  /// Of a branch's tokens, [1, 1 + N, 2]; undefined where no layer that reads them asks.
+  Tensor places(std::size_t b, const at::Device& device) const {
+    const bool asked = std::any_of(stages_.begin(), stages_.end(), [b](const Stage& stage) {
+      const auto& blocks = stage.blocks[b];
+      return stage.crossings[1 - b]->asks_for_places() ||
+             std::any_of(blocks.begin(), blocks.end(),
+                         [](const auto& block) { return block->attention().traits().places; });
+    });
+    return asked ? behind_class_token(cell_places(side(b), side(b), device)) : Tensor();
+  }
+
   void add_embedding(std::size_t b, std::int64_t channels) {
     const CrossVitOptions& o = options_;
     const std::string end = std::to_string(b);
-    const std::int64_t side = o.sizes[b] / o.patch_sizes[b];
     if (o.stem == "convolutions") {
       stems_[b] = register_module("patches" + end,
                                   std::make_shared<Stem>(channels, o.patch_sizes[b], o.dims[b]));
@@ -302,7 +331,7 @@ class CrossVit final : public Model {
       return register_parameter(name, values);
     };
     class_tokens_[b] = learned("class_token" + end, {1, 1, o.dims[b]});
-    positions_[b] = learned("positions" + end, {1, 1 + side * side, o.dims[b]});
+    positions_[b] = learned("positions" + end, {1, 1 + side(b) * side(b), o.dims[b]});
   }
 
   /// Drop-path rises from 0 in the first block of the deeper branch to drop_path in its last; the

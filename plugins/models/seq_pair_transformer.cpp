@@ -224,7 +224,11 @@ class SeqPairTransformer final : public Model {
 
   /// Known before anything runs.
   void check_traits() const {
-    const AttentionTraits& traits = layers_.front()->traits();
+    for (const auto& layer : layers_) check_traits(*layer);
+  }
+
+  void check_traits(const PairLayer& layer) const {
+    const AttentionTraits& traits = layer.traits();
     if (!cross() && !traits.different_source) {
       throw TraitError(
           "seq_pair_transformer takes keys and values from two sequences, and this "
@@ -232,7 +236,7 @@ class SeqPairTransformer final : public Model {
           "or wiring: cross");
     }
     const bool hides_keys = cross() && asks_with_content();
-    const bool hides_queries = !asks_with_content() && layers_.front()->couples_queries();
+    const bool hides_queries = !asks_with_content() && layer.couples_queries();
     if ((hides_keys || hides_queries) && !traits.padding) {
       throw TraitError(
           "seq_pair_transformer hides the condition's padding, and this attention "

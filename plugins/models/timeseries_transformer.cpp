@@ -10,8 +10,9 @@
 // convolution turns round at each series' own end, so a series gives the same whatever it is
 // batched with. The library masks nothing; its form is `padding: published` of the dataset.
 // The class token starts as truncated normal (std 0.02) and has no position; the paper says
-// neither. Source: thuml/Time-Series-Library, commit 4e938a17; QUEST, ICLR 2026. Cost: O(depth L
-// dim (L + dim)) for L time steps, with attention of quadratic cost.
+// neither. Attentions that read places get the usual ones, by time step: the class token stands at
+// 0, before the first step, at 1. Source: thuml/Time-Series-Library, commit 4e938a17; QUEST, ICLR
+// 2026. Cost: O(depth L dim (L + dim)) for L time steps, with attention of quadratic cost.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -152,7 +153,10 @@ class TimeseriesTransformer final : public Model {
  private:
   bool has_class_token() const { return options_.head == "class_token"; }
   /// Elsewhere queries of padding only give what nobody reads.
-  bool couples_queries() const { return layers_.front()->attention().couples_queries(); }
+  bool couples_queries() const {
+    return std::any_of(layers_.begin(), layers_.end(),
+                       [](const auto& layer) { return layer->attention().couples_queries(); });
+  }
 
   /// The shape [L or -1, C] of the dataset's series.
   std::vector<std::int64_t> checked_series(const DatasetInfo& data) const {
@@ -184,7 +188,10 @@ class TimeseriesTransformer final : public Model {
     const auto& fields = data.fields;
     const bool marked = std::any_of(fields.begin(), fields.end(),
                                     [](const FieldInfo& field) { return field.name == "valid"; });
-    if (!marked || layers_.front()->attention().traits().padding) return;
+    const bool honoured = std::all_of(layers_.begin(), layers_.end(), [](const auto& layer) {
+      return layer->attention().traits().padding;
+    });
+    if (!marked || honoured) return;
     throw TraitError(
         fmt::format("the series of dataset '{}' differ in length, and this attention does not "
                     "honour 'padding'; choose another attention, or pad as published code does "

@@ -9,13 +9,15 @@
 // initialisation, drop-path); layer scale from Touvron et al., CaiT, 2021. Touvron et al., DeiT
 // III, ECCV 2022: `positions: patches`, `drop_path_rule: constant`, layer_scale 1e-4. The ViT of
 // the code of "Your Attention Matters": `mlp_output_gelu`, `start: pytorch`, norm_eps 1e-5, and an
-// attention with `scale_by: model_dim`. Cost: O(depth N dim (N + dim)) for N patches, with
-// attention of quadratic cost.
+// attention with `scale_by: model_dim`. An attention that reads places is told each patch's row and
+// column, in patches; the class token stands in the middle of the image. Cost: O(depth N dim (N +
+// dim)) for N patches, with attention of quadratic cost.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "framework/nn/backbones/cell_places.h"
 #include "framework/nn/kernels/dropout.h"
 #include "framework/nn/modules/layers.h"
 #include "framework/nn/modules/positions.h"
@@ -180,9 +182,15 @@ class Vit final : public Model {
     if (is_training() && options_.dropout > 0) x = dropout(x, options_.dropout);
     ForwardState state;
     AttentionContext context{0, &state, pass.trace};
+    const AttentionExtras plain;
+    AttentionExtras placed;
     Residual residual{x};
     for (const auto& layer : layers_) {
-      residual = layer->forward(residual, context);
+      const bool asks = layer->attention().traits().places;
+      if (asks && !placed.key_positions.defined()) {
+        placed.query_positions = placed.key_positions = places(x.device());
+      }
+      residual = layer->forward(residual, context, asks ? placed : plain);
       ++context.layer;
     }
     const Tensor tokens = norm_ == nullptr ? residual.sum() : residual.normed(*norm_).norm;
@@ -209,6 +217,12 @@ class Vit final : public Model {
   }
 
  private:
+  /// Of the tokens, [1, N or N + 1, 2].
+  Tensor places(const at::Device& device) const {
+    const Tensor cells = cell_places(patches_->rows(), patches_->columns(), device);
+    return class_token_.defined() ? behind_class_token(cells) : cells;
+  }
+
   Tensor learned(const char* name, at::IntArrayRef sizes) {
     Tensor values = at::empty(sizes);
     if (options_.start == "pytorch") {

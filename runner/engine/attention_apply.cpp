@@ -22,7 +22,8 @@ namespace {
 
 namespace po = boost::program_options;
 
-const std::vector<std::string> kInputs = {"q", "k", "v", "mask", "bias"};
+const std::vector<std::string> kInputs = {
+    "q", "k", "v", "mask", "bias", "query_source", "key_source", "value_source"};
 const std::string kParameter = "parameters.";
 
 /// The input file. Every refusal names it and the tensor.
@@ -128,6 +129,23 @@ void read_bias(const Source& source, at::IntArrayRef logits, AttentionInput& inp
   input.bias = *bias;
 }
 
+/// What q, k or v were projected from; undefined where the file does not say.
+Tensor read_source(const Source& source, const char* name, std::int64_t length,
+                   const AttentionInput& input) {
+  const Tensor* given = source.tensors.find(name);
+  if (given == nullptr) return {};
+  const Tensor whole = given->dim() == 2 ? given->unsqueeze(0) : *given;
+  if (whole.dim() != 3 || whole.size(0) != input.batch() || whole.size(1) != length ||
+      whole.numel() == 0 || whole.scalar_type() != input.queries.scalar_type()) {
+    source.refuse(name,
+                  fmt::format("of the dtype of 'q' ({}) and of shape [B, L, C] with B = {}, L = {}",
+                              describe(source.tensors.at("q")), input.batch(), length),
+                  *given);
+  }
+  check_finite(source, name, "replace them");
+  return whole;
+}
+
 AttentionInput read_input(const Source& source) {
   check_names(source);
   AttentionInput input;
@@ -142,7 +160,29 @@ AttentionInput read_input(const Source& source) {
   const std::int64_t logits[] = {batch, heads, input.query_count(), keys};
   read_mask(source, logits, input);
   read_bias(source, logits, input);
+  input.query_source = read_source(source, "query_source", input.query_count(), input);
+  input.key_source = read_source(source, "key_source", keys, input);
+  input.value_source = read_source(source, "value_source", keys, input);
   return input;
+}
+
+/// An attention that reads sources gets all three, and no other gets any.
+void check_sources(const Source& source, const AttentionInput& input, const Part& part,
+                   const Catalogue& catalogue) {
+  const auto& traits = catalogue.find(Kind::attention, part.id).manifest->traits;
+  const auto found = traits.find("sources");
+  const bool reads = found != traits.end() && found->second;
+  for (const auto& [name, tensor] :
+       {std::pair{"query_source", &input.query_source}, std::pair{"key_source", &input.key_source},
+        std::pair{"value_source", &input.value_source}}) {
+    if (tensor->defined() == reads) continue;
+    throw DataError(
+        reads ? fmt::format("{}: has no tensor '{}', what the layer projected from, [B, L, C], "
+                            "which attention '{}' reads; add it",
+                            source.path, name, part.name)
+              : fmt::format("{}: attention '{}' does not read it; leave it out", source.place(name),
+                            part.name));
+  }
 }
 
 void check_traits(const Source& source, const AttentionInput& input, const Part& part,
@@ -298,6 +338,11 @@ std::shared_ptr<Attention> attention_for(const Source& source, const AttentionIn
   shape.heads = input.heads();
   shape.head_dim = input.queries.size(3);
   shape.value_dim = input.values.size(3);
+  check_sources(source, input, part, registry.catalogue());
+  const auto width = [](const Tensor& x) { return x.defined() ? x.size(2) : 0; };
+  shape.query_width = width(input.query_source);
+  shape.key_width = width(input.key_source);
+  shape.value_width = width(input.value_source);
   auto attention = registry.attention_builder(part, streams)(shape);
   check_traits(source, input, part, attention->traits());
   attention->to(at::toOpMathType(input.queries.scalar_type()));

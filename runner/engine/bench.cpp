@@ -12,6 +12,7 @@
 #include "framework/base/text.h"
 #include "framework/config/compose.h"
 #include "framework/tensor/device.h"
+#include "runner/engine/bench_decode.h"
 #include "runner/engine/bench_report.h"
 #include "runner/engine/engine.h"
 
@@ -29,6 +30,14 @@ std::vector<BenchShape> default_shapes() {
     shape.length = length;
     shapes.push_back(shape);
   }
+  return shapes;
+}
+
+/// Behind how many tokens one more is written.
+std::vector<BenchShape> default_decode_shapes() {
+  std::vector<BenchShape> shapes;
+  for (const std::int64_t length : {1024, 4096, 16384, 65536, 262144})
+    shapes.push_back({1, 4, length, 64});
   return shapes;
 }
 
@@ -51,7 +60,9 @@ BenchShape shape_of(const std::string& text) {
 }
 
 std::vector<BenchShape> shapes_of(const Arguments& arguments) {
-  if (!arguments.has("shapes")) return default_shapes();
+  if (!arguments.has("shapes")) {
+    return arguments.has("decode") ? default_decode_shapes() : default_shapes();
+  }
   std::vector<BenchShape> shapes;
   std::istringstream list(arguments.text("shapes", ""));
   for (std::string item; std::getline(list, item, ',');) shapes.push_back(shape_of(item));
@@ -112,7 +123,7 @@ Usage bench_usage() {
   Usage usage;
   usage.synopsis =
       "attnlab bench attention [ID ...] [--shapes B×H×n×D,...] [--seconds S] [--threads N]\n"
-      "       [--causal] [--json]";
+      "       [--causal] [--decode] [--json]";
   usage.about =
       "Time and peak memory of one layer of each attention, in turn with standard attention: a\n"
       "forward pass without gradients, then forward and backward, as ratios with their 95 %\n"
@@ -125,10 +136,24 @@ Usage bench_usage() {
       "seconds", po::value<double>()->value_name("S")->default_value(0.5),
       "of measuring for each attention, shape and pass; three rounds at least")(
       "threads", po::value<std::int64_t>()->value_name("N")->default_value(0), "0: all cores")(
-      "causal", "queries see no later keys")("json", "print JSON");
+      "causal", "queries see no later keys")(
+      "decode",
+      "instead: what a layer keeps of earlier tokens, and the time of one more;\n"
+      "default: behind 1024 to 262144 tokens")("json", "print JSON");
   usage.fewest_words = 1;
   usage.most_words = kAnyNumber;
   return usage;
+}
+
+int decode_bench(Registry& registry, const BenchPlan& plan, bool json) {
+  std::vector<DecodeBlock> blocks;
+  for (const BenchShape& shape : plan.shapes) {
+    if (stop_requested()) return kInterrupted;
+    blocks.push_back(measure_decode(registry, plan, shape));
+    if (!json) std::cout << decode_text(blocks.back()) << std::flush;
+  }
+  if (json) std::cout << decode_json(blocks);
+  return kDone;
 }
 
 }  // namespace
@@ -148,6 +173,7 @@ int bench_command(const Words& words) {
   const BenchPlan plan = plan_of(arguments, registry.catalogue());
   const bool json = arguments.has("json");
   if (!json) std::cout << machine_text() << std::flush;
+  if (arguments.has("decode")) return decode_bench(registry, plan, json);
   std::vector<BenchBlock> blocks;
   for (const BenchShape& shape : plan.shapes) {
     if (stop_requested()) break;

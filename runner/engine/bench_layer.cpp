@@ -18,12 +18,16 @@ Tensor drawn(const BenchShape& shape) {
   return at::randn({shape.batch, shape.length, shape.heads, shape.dim}).transpose(1, 2);
 }
 
-AttentionInput drawn_input(const BenchShape& shape, bool causal) {
+AttentionInput drawn_input(const BenchShape& shape, bool causal, const AttentionTraits& traits) {
   AttentionInput input;
   input.queries = drawn(shape);
   input.keys = drawn(shape);
   input.values = drawn(shape);
   input.visible.causal = causal;
+  if (traits.sources) {
+    input.query_source = at::randn({shape.batch, shape.length, shape.heads * shape.dim});
+    input.key_source = input.value_source = input.query_source;
+  }
   return input;
 }
 
@@ -65,23 +69,26 @@ std::optional<std::int64_t> number_in(const char* file, const std::string& key =
 }  // namespace
 
 BenchLayer::BenchLayer(Registry& registry, const Part& part, const BenchShape& shape, bool causal) {
-  at::manual_seed(0);  // the same input, whatever the mechanism
-  const AttentionInput first_input = drawn_input(shape, causal);
-  input_ = drawn_input(shape, causal);
-  gradient_ = drawn(shape);
   AttentionShape layer;
   layer.heads = shape.heads;
   layer.head_dim = shape.dim;
   layer.layers = 2;
+  layer.query_width = layer.key_width = layer.value_width = shape.heads * shape.dim;
   const std::shared_ptr<Attention> first = registry.attention(part, layer);
   layer.layer = 1;
   attention_ = registry.attention(part, layer);
+  at::manual_seed(0);  // the same input, whatever the mechanism
+  const AttentionInput first_input = drawn_input(shape, causal, attention_->traits());
+  input_ = drawn_input(shape, causal, attention_->traits());
+  gradient_ = drawn(shape);
   {
     const at::NoGradGuard no_gradients;
     AttentionContext context{0, &before_, nullptr};
     first->forward(first_input, context);
   }
-  for (Tensor* x : {&input_.queries, &input_.keys, &input_.values}) x->requires_grad_();
+  for (Tensor* x : {&input_.queries, &input_.keys, &input_.values, &input_.query_source}) {
+    if (x->defined()) x->requires_grad_();
+  }
 }
 
 Tensor BenchLayer::attend() const {
@@ -98,7 +105,9 @@ void BenchLayer::run(Pass pass) {
     return;
   }
   attend().backward(gradient_);
-  for (const Tensor* x : {&input_.queries, &input_.keys, &input_.values}) x->mutable_grad().reset();
+  for (const Tensor* x : {&input_.queries, &input_.keys, &input_.values, &input_.query_source}) {
+    if (x->defined()) x->mutable_grad().reset();
+  }
   for (const Tensor& parameter : attention_->parameters()) parameter.mutable_grad().reset();
 }
 

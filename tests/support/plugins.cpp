@@ -14,9 +14,19 @@ Registry& registry() {
 std::vector<std::string> attentions_with(const std::string& trait) {
   std::vector<std::string> names;
   for (const Candidate* plugin : registry().catalogue().usable(Kind::attention)) {
-    if (plugin->manifest->traits.at(trait)) names.push_back(plugin->manifest->name);
+    const auto& traits = plugin->manifest->traits;
+    const bool fits = trait == "causal" || !traits.at("ordered");
+    if (traits.at(trait) && fits) names.push_back(plugin->manifest->name);
   }
   EXPECT_FALSE(names.empty()) << "no installed attention has " << trait;
+  return names;
+}
+
+std::vector<std::string> attentions_without(const std::string& trait) {
+  std::vector<std::string> names;
+  for (const Candidate* plugin : registry().catalogue().usable(Kind::attention)) {
+    if (!plugin->manifest->traits.at(trait)) names.push_back(plugin->manifest->name);
+  }
   return names;
 }
 

@@ -12,8 +12,11 @@ namespace attnlab::testing {
 /// The registry of the build tree; one for the whole test program.
 Registry& registry();
 
-/// The installed attentions that declare a trait, by name.
+/// The installed attentions that declare a trait, by name; those that need the causal rule only
+/// among those with the trait `causal`.
 std::vector<std::string> attentions_with(const std::string& trait);
+/// Those that do not declare it.
+std::vector<std::string> attentions_without(const std::string& trait);
 
 /// A part with its options resolved from YAML. @throws ConfigError as the program does.
 Part make_part(Kind kind, const std::string& id, const std::string& options_yaml = "{}");

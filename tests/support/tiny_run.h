@@ -47,6 +47,9 @@ inline BuiltRun tiny_run(const TinyParts& parts, const TrainOptions& train) {
   BuiltRun run;
   run.experiment.name = "tiny";
   run.experiment.attention.label = "none";
+  run.experiment.model.kind = Kind::model;
+  run.experiment.task.kind = Kind::task;
+  run.experiment.dataset.kind = Kind::dataset;
   for (Part* part : {&run.experiment.model, &run.experiment.attention, &run.experiment.task,
                      &run.experiment.dataset}) {
     part->name = "tiny";

@@ -45,7 +45,10 @@ void record(const AttentionInput& input, AttentionContext& context, const Tensor
   LayerTrace layer;
   layer.layer = context.layer;
   if (asked.weights) layer.weights = kept(weights);
-  if (asked.entropy) layer.entropy = -at::xlogy(weights, weights).sum(-1);
+  if (asked.entropy) {
+    const Tensor sizes = weights.abs();  // some mechanisms subtract values
+    layer.entropy = -at::xlogy(sizes, sizes).sum(-1);
+  }
   if (asked.logits) {
     layer.logits = kept(logits);
     if (visible.defined()) {
@@ -125,6 +128,11 @@ AttentionInput segment(const AttentionInput& all, std::int64_t q, std::int64_t r
   one.bias = part(part(all.bias, -2, q, rows), -1, k, columns);
   one.query_positions = part(all.query_positions, -2, q, rows);
   one.key_positions = part(all.key_positions, -2, k, columns);
+  if (all.query_source.defined()) {
+    one.query_source = all.query_source.narrow(1, q, rows);
+    one.key_source = all.key_source.narrow(1, k, columns);
+    one.value_source = all.value_source.narrow(1, k, columns);
+  }
   if (all.relative.defined() && rows > 0 && columns > 0) {
     // Distances columns - 1 down to 1 - rows; column c of all is distance Lk - 1 - c.
     one.relative.keys = all.relative.keys.narrow(1, all.key_count() - columns, rows + columns - 1);
@@ -289,6 +297,23 @@ Tensor DotProductAttention::attend_ragged(const AttentionInput& input, const Ten
     outputs.push_back(attend_dense(one, own, context).transpose(1, 2));
   }
   return outputs.empty() ? at::zeros_like(input.values) : at::cat(outputs, 1).transpose(1, 2);
+}
+
+Tensor DotProductAttention::attend_with_bias(const AttentionInput& input, const Tensor& bias,
+                                             AttentionContext& context) {
+  AttentionInput biased = input;
+  biased.bias = input.bias.defined() ? input.bias + bias : bias;
+  AttentionTrace* const whole = context.trace;
+  if (whole == nullptr || !whole->bias) return DotProductAttention::attend(biased, context);
+  AttentionTrace own = *whole;
+  own.layers.clear();
+  own.on_layer = [&](LayerTrace layer) {
+    layer.bias = (whole->attached ? bias : bias.detach()).expand({-1, input.heads(), -1, -1});
+    whole->on_layer ? whole->on_layer(layer) : whole->layers.push_back(std::move(layer));
+  };
+  AttentionContext inner = context;
+  inner.trace = &own;
+  return DotProductAttention::attend(biased, inner);
 }
 
 AttentionInput sequence_of(const AttentionInput& ragged, std::int64_t t) {

@@ -64,6 +64,10 @@ class DotProductAttention : public Attention {
   /// Override to change the input first, or to keep something for the next layer; call this for
   /// the rest.
   Tensor attend(const AttentionInput& input, AttentionContext& context) override;
+  /// The same with a bias of the mechanism's own on the logits, which a trace records as such.
+  /// @param bias  [B or 1, H or 1, Lq, Lk], of the queries' dtype
+  Tensor attend_with_bias(const AttentionInput& input, const Tensor& bias,
+                          AttentionContext& context);
 
  private:
   Tensor attend_dense(const AttentionInput& input, const Tensor& diagonal,

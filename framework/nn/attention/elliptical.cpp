@@ -33,8 +33,8 @@ Tensor exchange_values(EllipticalState& state, const Tensor& values, std::int64_
   if (state.layer != EllipticalState::kNone && layer != state.layer + 1) {
     throw ConfigError(
         fmt::format("elliptical attention: layer {} came after layer {}, but its metric compares "
-                    "values of consecutive layers; the model must give each stack of layers, and "
-                    "each forward pass, a ForwardState of its own",
+                    "values of consecutive layers; attention.layers must name layers in a row, and "
+                    "the model give each stack, and each forward pass, a ForwardState of its own",
                     layer, state.layer));
   }
   Tensor previous = state.values;

@@ -55,7 +55,7 @@ Tensor causal_sums(const Tensor& queries, const Tensor& keys, const Tensor& valu
 }
 
 /// Keys [first, first + length) of both, as one sum [B, H, D, Dv].
-Tensor state(const Tensor& keys, const Tensor& values, std::int64_t first, std::int64_t length) {
+Tensor summed(const Tensor& keys, const Tensor& values, std::int64_t first, std::int64_t length) {
   return product(keys.narrow(2, first, length).transpose(-2, -1), values.narrow(2, first, length));
 }
 
@@ -71,13 +71,23 @@ Tensor linear_sums(const Tensor& queries, const Tensor& keys, const Tensor& valu
     k = k.masked_fill(visible.key_valid.logical_not().unsqueeze(1).unsqueeze(-1), 0);
   }
   const std::int64_t rows = q.size(2), columns = k.size(2);
-  if (!visible.causal || rows == 1) return product(q, state(k, v, 0, columns));
+  if (!visible.causal || rows == 1) return product(q, summed(k, v, 0, columns));
   const std::int64_t both = std::min(rows, columns), earlier = columns - both;
   const Tensor sums =
       causal_sums(q.narrow(2, rows - both, both), k.narrow(2, earlier, both),
-                  v.narrow(2, earlier, both), earlier > 0 ? state(k, v, 0, earlier) : Tensor());
+                  v.narrow(2, earlier, both), earlier > 0 ? summed(k, v, 0, earlier) : Tensor());
   // Queries before the first key see nothing.
   return rows == both ? sums : at::constant_pad_nd(sums, {0, 0, rows - both, 0});
+}
+
+Tensor linear_sums_behind(const Tensor& queries, const Tensor& keys, const Tensor& values,
+                          Tensor& state) {
+  const at::ScalarType wide = at::toOpMathType(queries.scalar_type());
+  const Tensor q = queries.to(wide), k = keys.to(wide), v = values.to(wide);
+  const Tensor sums = causal_sums(q, k, v, state);
+  const Tensor added = summed(k, v, 0, k.size(2));
+  state = state.defined() ? state + added : added;
+  return sums;
 }
 
 Tensor visible_counts(const Visibility& visible, std::int64_t queries, std::int64_t keys,

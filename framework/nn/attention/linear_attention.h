@@ -25,6 +25,13 @@ namespace attnlab {
 Tensor linear_sums(const Tensor& queries, const Tensor& keys, const Tensor& values,
                    const Visibility& visible);
 
+/// The same for tokens behind others, under the causal rule: as many queries as keys.
+/// @param state  [B, H, D, Dv], the sum of k vᵀ over the keys before (undefined: there are none),
+/// which
+///               becomes the sum over these keys, too
+Tensor linear_sums_behind(const Tensor& queries, const Tensor& keys, const Tensor& values,
+                          Tensor& state);
+
 /// How many of `keys` (1 or more) each query sees, under the same rules.
 /// @returns [B or 1, 1, Lq or 1, 1] int64 on `device`.
 Tensor visible_counts(const Visibility& visible, std::int64_t queries, std::int64_t keys,

@@ -1,5 +1,6 @@
 #include "framework/nn/backbones/window_attention.h"
 
+#include "framework/nn/backbones/cell_places.h"
 #include "framework/nn/kernels/linear.h"
 
 namespace attnlab {
@@ -45,10 +46,12 @@ Tensor WindowBias::forward() const {
 
 WindowAttention::WindowAttention(std::int64_t dim, std::int64_t side, const AttentionShape& shape,
                                  const AttentionBuilder& attention)
-    : heads_(shape.heads) {
+    : heads_(shape.heads), side_(side) {
   qkv_ = register_module("qkv", std::make_shared<Linear>(dim, 3 * dim));
   bias_ = register_module("bias", std::make_shared<WindowBias>(side, shape.heads));
-  attention_ = register_module("attention", attention(shape));
+  AttentionShape own = shape;
+  own.query_width = own.key_width = own.value_width = dim;
+  attention_ = register_module("attention", attention(own));
   output_ = register_module("output", std::make_shared<Linear>(dim, dim));
 }
 
@@ -66,6 +69,10 @@ Tensor WindowAttention::forward(const Tensor& x, const Tensor& visible, Attentio
   input.keys = qkv[1];
   input.values = qkv[2];
   input.bias = bias_->forward().unsqueeze(0);
+  if (attention_->traits().sources) input.query_source = input.key_source = input.value_source = x;
+  if (attention_->traits().places) {
+    input.query_positions = input.key_positions = cell_places(side_, side_, x.device());
+  }
   if (visible.defined()) {
     const std::int64_t each = visible.size(1);
     input.visible.pairs =

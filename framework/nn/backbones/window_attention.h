@@ -25,11 +25,12 @@ class WindowAttention : public torch::nn::Module {
                   const AttentionBuilder& attention);
   /// @param x        [B n, w w, dim]: n windows of each map
   /// @param visible  [1 or B, n, w w, w w] bool; undefined: all
-  /// @returns [B n, w w, dim].
+  /// @returns [B n, w w, dim]. An attention that reads places is told row and column in the window:
+  /// cells that see each other are as far apart there as on the map.
   Tensor forward(const Tensor& x, const Tensor& visible, AttentionContext& context);
 
  private:
-  std::int64_t heads_;
+  std::int64_t heads_, side_;
   std::shared_ptr<Linear> qkv_, output_;
   std::shared_ptr<WindowBias> bias_;
   std::shared_ptr<Attention> attention_;

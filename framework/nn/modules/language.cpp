@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace attnlab {
 namespace {
@@ -15,6 +16,13 @@ Tensor beside(const Batch& batch, const Tensor& tokens, const char* name, at::Sc
   throw ShapeError(fmt::format("language model: {} must be as tokens, {}, found {}", name,
                                describe(at::empty(tokens.sizes(), dtype)), describe(*found)));
 }
+
+constexpr std::pair<const char*, Tensor KeyCache::*> kCacheFields[] = {
+    {"keys", &KeyCache::keys},
+    {"values", &KeyCache::values},
+    {"sources", &KeyCache::sources},
+    {"queries", &KeyCache::queries},
+    {"latent", &KeyCache::latent}};
 
 }  // namespace
 
@@ -75,17 +83,29 @@ void check_padding(const DatasetInfo& data, const Attention& attention) {
 
 std::vector<KeyCache> read_caches(const NamedTensors& carried, std::int64_t layers) {
   std::vector<KeyCache> caches(static_cast<std::size_t>(layers));
-  if (carried.size() == 0) return caches;
   for (std::size_t i = 0; i < caches.size(); ++i) {
-    caches[i] = {carried.at(fmt::format("keys{}", i)), carried.at(fmt::format("values{}", i))};
+    for (const auto& [name, field] : kCacheFields) {
+      const Tensor* kept = carried.find(fmt::format("{}{}", name, i));
+      if (kept != nullptr) caches[i].*field = *kept;
+    }
+    for (std::size_t n = 0;; ++n) {
+      const Tensor* part = carried.find(fmt::format("memory{}.{}", i, n));
+      if (part == nullptr) break;
+      caches[i].memory.parts.push_back(*part);
+    }
   }
   return caches;
 }
 
 void write_caches(const std::vector<KeyCache>& caches, std::int64_t most, NamedTensors& carried) {
   for (std::size_t i = 0; i < caches.size(); ++i) {
-    carried.set(fmt::format("keys{}", i), last_of(caches[i].keys, 2, most));
-    carried.set(fmt::format("values{}", i), last_of(caches[i].values, 2, most));
+    const KeyCache kept = most > 0 ? caches[i].last(most) : caches[i];
+    for (const auto& [name, field] : kCacheFields) {
+      if ((kept.*field).defined()) carried.set(fmt::format("{}{}", name, i), kept.*field);
+    }
+    for (std::size_t n = 0; n < kept.memory.parts.size(); ++n) {
+      carried.set(fmt::format("memory{}.{}", i, n), kept.memory.parts[n]);
+    }
   }
 }
 

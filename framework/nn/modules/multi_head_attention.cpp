@@ -65,17 +65,6 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadOptions& options,
   const std::int64_t key_source = options.key_source == 0 ? dim : options.key_source;
   const std::int64_t value_source = options.value_source == 0 ? dim : options.value_source;
 
-  const auto linear = [&](const char* name, std::int64_t in, std::int64_t out, bool bias) {
-    return register_module(name, std::make_shared<Linear>(in, out, bias, members_));
-  };
-  const bool bias = options.qkv_bias;
-  if (key_source == dim && value_source == dim) {
-    packed_ = linear("qkv", dim, heads_ * (2 * head_dim_ + value_dim_), bias);
-  } else {
-    query_ = linear("query", dim, heads_ * head_dim_, bias);
-    key_ = linear("key", key_source, heads_ * head_dim_, bias);
-    value_ = linear("value", value_source, heads_ * value_dim_, bias);
-  }
   AttentionShape shape;
   shape.heads = heads_;
   shape.head_dim = head_dim_;
@@ -83,6 +72,9 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadOptions& options,
   shape.layer = options.layer;
   shape.layers = options.layers;
   shape.dropout = options.attention_dropout;
+  shape.query_width = dim;
+  shape.key_width = key_source;
+  shape.value_width = value_source;
   attention_ = attention(shape);
   side_by_side_ = members_ > 1 && has_state(*attention_);
   if (side_by_side_) {
@@ -92,20 +84,63 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadOptions& options,
     attention_ = attention(shape);
     check_apart(*single, *attention_, members_);
   }
+  make_projections(options, attention_->projection());
   register_module("attention", attention_);
-  output_ = linear("output", heads_ * value_dim_, dim, options.output_bias);
+  output_ = register_module(
+      "output", std::make_shared<Linear>(heads_ * value_dim_, dim, options.output_bias, members_));
+}
+
+void MultiHeadAttention::make_projections(const MultiHeadOptions& options,
+                                          const Projection& asked) {
+  const std::int64_t dim = options.dim;
+  const std::int64_t key_source = options.key_source == 0 ? dim : options.key_source;
+  const std::int64_t value_source = options.value_source == 0 ? dim : options.value_source;
+  key_heads_ = asked.key_heads == 0 ? heads_ : asked.key_heads;
+  if (heads_ % key_heads_ != 0) {
+    throw ConfigError(fmt::format(
+        "attention.projection.key_heads: {} heads of keys do not divide {} heads of queries; "
+        "choose a divisor",
+        key_heads_, heads_));
+  }
+  if (asked.rank > 0 && key_source != value_source) {
+    throw ConfigError(fmt::format(
+        "attention.projection.rank: keys come from {} channels and values from {}, so that they "
+        "cannot share a projection of a low rank; leave it out",
+        key_source, value_source));
+  }
+  const auto linear = [&](const char* name, std::int64_t in, std::int64_t out, bool bias) {
+    return register_module(name, std::make_shared<Linear>(in, out, bias, members_));
+  };
+  const bool bias = options.qkv_bias;
+  if (key_source == dim && value_source == dim && key_heads_ == heads_ && asked.rank == 0) {
+    packed_ = linear("qkv", dim, heads_ * (2 * head_dim_ + value_dim_), bias);
+    return;
+  }
+  query_ = linear("query", dim, heads_ * head_dim_, bias);
+  if (asked.rank > 0) latent_ = linear("latent", key_source, asked.rank, bias);
+  key_ = linear("key", asked.rank > 0 ? asked.rank : key_source, key_heads_ * head_dim_, bias);
+  value_ =
+      linear("value", asked.rank > 0 ? asked.rank : value_source, key_heads_ * value_dim_, bias);
 }
 
 Tensor MultiHeadAttention::by_head(const Tensor& y, std::int64_t channels) const {
-  return y.view({y.size(0), y.size(1), heads_, channels});
+  return y.view({y.size(0), y.size(1), y.size(2) / channels, channels});
 }
 
 Tensor MultiHeadAttention::split(const Tensor& y) const {
   if (!side_by_side_) return y.transpose(1, 2);
-  const std::int64_t batch = y.size(0) / members_, length = y.size(1), channels = y.size(3);
-  return y.view({members_, batch, length, heads_, channels})
+  const std::int64_t batch = y.size(0) / members_, length = y.size(1), heads = y.size(2);
+  return y.view({members_, batch, length, heads, y.size(3)})
       .permute({1, 0, 3, 2, 4})
-      .reshape({batch, members_ * heads_, length, channels});
+      .reshape({batch, members_ * heads, length, y.size(3)});
+}
+
+Tensor MultiHeadAttention::spread(const Tensor& x) const {
+  const std::int64_t each = heads_ / key_heads_;
+  if (each == 1) return x;
+  return x.unsqueeze(2)
+      .expand({x.size(0), x.size(1), each, x.size(2), x.size(3)})
+      .reshape({x.size(0), x.size(1) * each, x.size(2), x.size(3)});
 }
 
 Tensor MultiHeadAttention::merge(const Tensor& heads) const {
@@ -144,9 +179,11 @@ void MultiHeadAttention::project_all(const Tensor& queries, const Tensor& keys,
     return;
   }
   if (!packed) {
+    const Tensor of_keys = latent_of(keys);
+    const Tensor of_values = keys.is_same(values) ? of_keys : latent_of(values);
     input.queries = project(queries, 0);
-    input.keys = project(keys, 1);
-    input.values = project(values, 2);
+    input.keys = spread(project(of_keys, 1));
+    input.values = spread(project(of_values, 2));
     return;
   }
   std::vector<Tensor> parts;
@@ -171,8 +208,9 @@ Tensor MultiHeadAttention::forward(const Tensor& queries, const Tensor& keys, co
   AttentionInput input;
   input.values_from_elsewhere = !values.is_same(keys);
   project_all(queries, keys, values, input);
+  add_sources(queries, keys, values, input);
   add_extras(extras, input);
-  return finished(input, context);
+  return finished(attention_->forward(input, context));
 }
 
 Tensor MultiHeadAttention::forward_after(const Tensor& before, const Tensor& x,
@@ -188,16 +226,19 @@ Tensor MultiHeadAttention::forward_after(const Tensor& before, const Tensor& x,
   input.queries = project(x, 0);
   input.keys = kv[0];
   input.values = kv[1];
+  if (reads_sources()) {
+    const Tensor sources = at::cat({before, x}, 1);
+    add_sources(x, sources, sources, input);
+  }
   add_extras(extras, input);
-  return finished(input, context);
+  return finished(attention_->forward(input, context));
 }
 
 Tensor MultiHeadAttention::forward_placed(const Tensor& queries, const Tensor& tokens,
                                           const Tensor& places, AttentionContext& context) {
   if (packed_ == nullptr) {
-    throw ShapeError(
-        "MultiHeadAttention: tokens at places need sources as wide as the queries; "
-        "add the places to the tokens and call forward");
+    const Tensor placed = add_by_member(tokens, places, members_);
+    return forward(queries, placed, placed, context);
   }
   const std::int64_t width = heads_ * head_dim_;
   const std::vector<Tensor> parts =
@@ -206,26 +247,70 @@ Tensor MultiHeadAttention::forward_placed(const Tensor& queries, const Tensor& t
   input.queries = split(by_head(packed_->forward(queries, {0, width}), head_dim_));
   input.keys = split(by_head(parts[0], head_dim_));
   input.values = split(by_head(parts[1], value_dim_));
-  return finished(input, context);
+  if (reads_sources()) {
+    const Tensor placed = add_by_member(tokens, places, members_);
+    add_sources(queries, placed, placed, input);
+  }
+  return finished(attention_->forward(input, context));
 }
 
 Tensor MultiHeadAttention::forward_cached(const Tensor& x, KeyCache& cache,
                                           AttentionContext& context,
                                           const AttentionExtras& extras) {
   if (members_ > 1) refuse("cached keys");
+  const auto behind = [](const Tensor& kept, const Tensor& added, std::int64_t dim) {
+    return kept.defined() ? at::cat({kept, added}, dim) : added;
+  };
   AttentionInput input;
-  project_all(x, x, x, input);
-  if (cache.keys.defined()) {
-    input.keys = at::cat({cache.keys, input.keys}, 2);
-    input.values = at::cat({cache.values, input.values}, 2);
+  if (attention_->remembers()) {
+    project_all(x, x, x, input);
+    add_extras(extras, input);
+    add_sources(x, x, x, input);
+    const auto of_new = [&](const Tensor& places) {
+      const std::int64_t count = x.size(1);
+      return places.defined() ? places.narrow(1, places.size(1) - count, count) : places;
+    };
+    input.query_positions = of_new(input.query_positions);
+    input.key_positions = of_new(input.key_positions);
+    return finished(attention_->extend(input, cache.memory, context));
   }
-  cache = {input.keys.detach(), input.values.detach()};
+  KeyCache all;
+  if (latent_ != nullptr) {
+    all.latent = behind(cache.latent, latent_->forward(x), 1);
+    input.queries = project(x, 0);
+    input.keys = spread(project(all.latent, 1));
+    input.values = spread(project(all.latent, 2));
+  } else if (packed_ != nullptr) {
+    project_all(x, x, x, input);
+    all.keys = input.keys = behind(cache.keys, input.keys, 2);
+    all.values = input.values = behind(cache.values, input.values, 2);
+  } else {
+    all.keys = behind(cache.keys, project(x, 1), 2);
+    all.values = behind(cache.values, project(x, 2), 2);
+    input.queries = project(x, 0);
+    input.keys = spread(all.keys);
+    input.values = spread(all.values);
+  }
   add_extras(extras, input);
-  return finished(input, context);
+  if (reads_sources()) {
+    all.sources = behind(cache.sources, x, 1);
+    add_sources(x, all.sources, all.sources, input);
+  }
+  if (attention_->couples_queries()) {  // earlier ones are asked again
+    all.queries = input.queries = behind(cache.queries, input.queries, 2);
+    input.query_source = all.sources;
+    input.query_positions = input.key_positions;
+  }
+  for (Tensor* kept : {&all.keys, &all.values, &all.sources, &all.queries, &all.latent}) {
+    if (kept->defined()) *kept = kept->detach();
+  }
+  cache = all;
+  const Tensor attended = attention_->forward(input, context);
+  return finished(attended.narrow(2, attended.size(2) - x.size(1), x.size(1)));
 }
 
-Tensor MultiHeadAttention::finished(const AttentionInput& input, AttentionContext& context) {
-  const Tensor y = output_->forward(merge(attention_->forward(input, context)));
+Tensor MultiHeadAttention::finished(const Tensor& attended) {
+  const Tensor y = output_->forward(merge(attended));
   return is_training() && dropout_ > 0 ? dropout(y, dropout_) : y;
 }
 
@@ -260,6 +345,31 @@ void MultiHeadAttention::add_relative_bias(const RelativePositions& relative,
       shift_distances(by_distance, input.key_count()) / std::sqrt(double(head_dim_));
   input.bias = input.bias.defined() ? input.bias + term : term;
   input.queries = moved_by(relative.content_bias);
+}
+
+void MultiHeadAttention::add_sources(const Tensor& queries, const Tensor& keys,
+                                     const Tensor& values, AttentionInput& input) const {
+  if (!reads_sources()) return;
+  input.query_source = queries;
+  input.key_source = keys;
+  input.value_source = values;
+}
+
+std::int64_t KeyCache::bytes() const {
+  return AttentionMemory{{keys, values, sources, queries, latent}}.bytes() + memory.bytes();
+}
+
+std::int64_t KeyCache::tokens() const {
+  if (latent.defined()) return latent.size(1);
+  return keys.defined() ? keys.size(2) : 0;
+}
+
+KeyCache KeyCache::last(std::int64_t n) const {
+  const auto end_of = [&](const Tensor& x, std::int64_t dim) {
+    return !x.defined() || x.size(dim) <= n ? x : x.narrow(dim, x.size(dim) - n, n);
+  };
+  return {end_of(keys, 2),    end_of(values, 2), end_of(sources, 1),
+          end_of(queries, 2), end_of(latent, 1), memory};
 }
 
 void MultiHeadAttention::add_extras(const AttentionExtras& extras, AttentionInput& input) const {

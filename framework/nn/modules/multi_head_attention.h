@@ -1,5 +1,8 @@
 // Multi-head attention: projections, the attention of one layer, and the map of the merged heads.
 //
+// A composition may ask for fewer heads of keys and values, or for both of a low rank
+// (`Projection`): then each has a matrix of its own.
+//
 //   Y = concat_h(Attention(X_q W_q^h, X_k W_k^h, X_v W_v^h)) W_o + b_o
 //
 // Queries, keys and values may come from one sequence, from two or from three. Where the sources
@@ -45,15 +48,28 @@ struct AttentionExtras {
   Tensor query_positions, key_positions;
 };
 
-/// Keys and values of a layer's earlier tokens, for text that is written token by token.
+/// What a layer keeps of earlier tokens, for text that is written token by token.
 struct KeyCache {
   Tensor keys, values;  ///< [B, H, n, D] and [B, H, n, Dv]; undefined: none yet
+  Tensor sources;       ///< [B, n, dim] for attentions with the trait `sources`, else undefined
+  Tensor queries;       ///< [B, H, n, D] for those whose queries depend on each other, likewise
+  /// [B, n, rank] where keys and values are of a low rank; they themselves are not kept then.
+  Tensor latent;
+  /// Of an attention that remembers by itself: nothing else is kept then.
+  AttentionMemory memory;
+
+  std::int64_t bytes() const;
+
+  std::int64_t tokens() const;  ///< n, unless the attention remembers by itself
+  /// The same of the last n tokens alone, or of all.
+  KeyCache last(std::int64_t n) const;
 };
 
 class MultiHeadAttention : public torch::nn::Module {
  public:
   /// @throws ShapeError when heads do not divide dim and head_dim is not given; in an ensemble,
-  /// when a parameter of the attention is not each member's own.
+  /// when a parameter of the attention is not each member's own. ConfigError for a projection that
+  /// does not fit.
   MultiHeadAttention(const MultiHeadOptions& options, const AttentionBuilder& attention);
 
   /// Self-attention. @param x  [E * B, L, dim]. @returns [E * B, L, dim].
@@ -73,7 +89,6 @@ class MultiHeadAttention : public torch::nn::Module {
   /// @param queries  [E * B, Lq, dim]
   /// @param tokens   [E * B, Lk, dim], for keys and values
   /// @param places   [E * Lk, dim]
-  /// @throws ShapeError where keys and values have sources of other widths than dim.
   Tensor forward_placed(const Tensor& queries, const Tensor& tokens, const Tensor& places,
                         AttentionContext& context);
 
@@ -97,8 +112,14 @@ class MultiHeadAttention : public torch::nn::Module {
   Linear& output() { return *output_; }
 
  private:
-  /// The query (0), key (1) or value (2) projection, split into heads.
+  void make_projections(const MultiHeadOptions& options, const Projection& asked);
+  /// The query (0), key (1) or value (2) projection, split into heads: of keys and values, into
+  /// their own.
   Tensor project(const Tensor& x, int which) const;
+  /// What keys and values are made of: the sequence, or its channels of a low rank.
+  Tensor latent_of(const Tensor& x) const { return latent_ == nullptr ? x : latent_->forward(x); }
+  /// Keys or values of every head, of those of their own heads.
+  Tensor spread(const Tensor& x) const;
   void project_all(const Tensor& queries, const Tensor& keys, const Tensor& values,
                    AttentionInput& input) const;
   /// [E * B, L, H * C] to [E * B, L, H, C].
@@ -108,17 +129,23 @@ class MultiHeadAttention : public torch::nn::Module {
   /// [B, E * H, L, Dv] or [E * B, H, L, Dv] to [E * B, L, H * Dv].
   Tensor merge(const Tensor& heads) const;
   void add_extras(const AttentionExtras& extras, AttentionInput& input) const;
-  /// The attention, its heads merged and mapped.
-  Tensor finished(const AttentionInput& input, AttentionContext& context);
+  /// What was projected, for an attention that reads it.
+  void add_sources(const Tensor& queries, const Tensor& keys, const Tensor& values,
+                   AttentionInput& input) const;
+  bool reads_sources() const { return attention_->traits().sources; }
+  /// What the attention gives, its heads merged and mapped.
+  Tensor finished(const Tensor& attended);
   /// `AttentionExtras::relative_as_bias`.
   void add_relative_bias(const RelativePositions& relative, AttentionInput& input) const;
   /// What broadcasts to [E * B, H, Lq, Lk] so that it broadcasts to [B, E * H, Lq, Lk].
   Tensor beside_heads(const Tensor& x) const;
 
   std::int64_t heads_, members_, head_dim_, value_dim_;
+  std::int64_t key_heads_ = 0;  ///< of keys and values
   double dropout_;
   std::shared_ptr<Linear> packed_;               ///< "qkv"; null: three of their own
   std::shared_ptr<Linear> query_, key_, value_;  ///< null where packed
+  std::shared_ptr<Linear> latent_;               ///< null unless keys and values are of a low rank
   std::shared_ptr<Attention> attention_;
   bool side_by_side_ = false;  ///< the heads of all members
   std::shared_ptr<Linear> output_;

@@ -45,6 +45,8 @@ class LinearAttention final : public DotProductAttention {
         maps_keys_(options.feature_map == "both"),
         eps_(options.eps) {}
 
+  bool remembers() const override { return true; }
+
  protected:
   Tensor map_queries(const Tensor& queries, AttentionContext&) const override {
     return feature(queries);
@@ -62,18 +64,39 @@ class LinearAttention final : public DotProductAttention {
 
   Tensor own_kernel(const Tensor& queries, const Tensor& keys, const AttentionInput& input,
                     AttentionContext&) const override {
-    const Tensor& values = input.values;
-    const Tensor ones = at::ones({1, 1, 1, 1}, values.options())
-                            .expand({values.size(0), values.size(1), values.size(2), 1});
-    const Tensor sums = linear_sums(queries, keys, at::cat({values, ones}, -1), input.visible);
-    const std::int64_t channels = values.size(3);
-    return (sums.narrow(3, 0, channels) / divisor(sums.narrow(3, channels, 1)))
-        .to(values.scalar_type());
+    return divided(linear_sums(queries, keys, with_ones(input.values), input.visible),
+                   input.values);
+  }
+
+  /// The memory is Σ φ(k) [v, 1]ᵀ, [B, H, D, Dv + 1].
+  Tensor attend_behind(const AttentionInput& input, AttentionMemory& memory,
+                       AttentionContext& context) override {
+    const std::int64_t sizes[] = {input.batch(), input.heads(), shape().head_dim,
+                                  shape().values() + 1};
+    Tensor state = only_part(memory, sizes);
+    const Tensor sums =
+        linear_sums_behind(map_queries(input.queries, context), map_keys(input.keys, context),
+                           with_ones(input.values), state);
+    memory.parts = {state};
+    return divided(sums, input.values);
   }
 
  private:
   /// elu(x) + 1, that is exp(min(x, 0)) + max(x, 0), without elu's loss of digits near -1.
   static Tensor feature(const Tensor& x) { return x.clamp_max(0).exp_() + x.relu(); }
+
+  static Tensor with_ones(const Tensor& values) {
+    const Tensor ones = at::ones({1, 1, 1, 1}, values.options())
+                            .expand({values.size(0), values.size(1), values.size(2), 1});
+    return at::cat({values, ones}, -1);
+  }
+
+  /// @param sums  of values, and of ones at the end
+  Tensor divided(const Tensor& sums, const Tensor& values) const {
+    const std::int64_t channels = values.size(3);
+    return (sums.narrow(3, 0, channels) / divisor(sums.narrow(3, channels, 1)))
+        .to(values.scalar_type());
+  }
 
   Tensor divisor(const Tensor& total) const {
     return eps_ > 0 ? total + eps_ : total.masked_fill(total == 0, 1);

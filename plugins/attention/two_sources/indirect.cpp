@@ -86,8 +86,9 @@ class Indirect final : public DotProductAttention {
     if (layer != state.layer + 1) {
       throw ConfigError(
           fmt::format("indirect attention: layer {} came after layer {}, but it refines the "
-                      "references of the layer before; the model must give each stack of layers, "
-                      "and each forward pass, a ForwardState of its own",
+                      "references of the layer before; attention.layers must name layers in a row, "
+                      "and the model give each stack, and each forward pass, a ForwardState of its "
+                      "own",
                       layer, state.layer));
     }
     const Tensor& places = state.references;
@@ -168,29 +169,7 @@ class Indirect final : public DotProductAttention {
                                  : position_bias_->forward(places(input.query_positions, rows),
                                                            places(input.key_positions, columns));
     const Tensor bias = (f * factor_).to(input.queries.scalar_type());
-    AttentionInput biased = input;
-    biased.bias = input.bias.defined() ? input.bias + bias : bias;
-    if (context.trace == nullptr || !context.trace->bias) {
-      return DotProductAttention::attend(biased, context);
-    }
-    return attend_recording(biased, context, bias);
-  }
-
-  /// Adds the bias to what the layer records of itself.
-  Tensor attend_recording(const AttentionInput& input, AttentionContext& context,
-                          const Tensor& bias) {
-    AttentionTrace* const whole = context.trace;
-    AttentionTrace own = *whole;
-    own.layers.clear();
-    own.on_layer = nullptr;
-    AttentionContext inner = context;
-    inner.trace = &own;
-    Tensor out = DotProductAttention::attend(input, inner);
-    for (LayerTrace& seen : own.layers) {
-      seen.bias = bias.detach();
-      whole->on_layer ? whole->on_layer(seen) : whole->layers.push_back(std::move(seen));
-    }
-    return out;
+    return attend_with_bias(input, bias, context);
   }
 
   IndirectOptions options_;

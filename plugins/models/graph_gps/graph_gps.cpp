@@ -10,9 +10,11 @@
 // GraphGym's MLP, which GraphGPS's heads `default`, `inductive_node` and `inductive_edge` are, has
 // that norm whatever its configuration says; `san_graph` (ZINC; here `head_halves`) has not.
 // Attention sees the graphs of a batch end to end where it honours that (`ragged`), else padded to
-// the largest; a trace is always recorded of the padded form. Batch norms run over all nodes (or
-// edges) of a batch, never over padding; in evaluation a graph gives the same in every batch.
-// As outputs there are as many numbers as `labels` has, else as there are classes.
+// the largest; a trace is always recorded of the padded form. Nodes have no coordinates: to an
+// attention that reads places they stand at 0, 1, 2, ... in the order of the data, which means
+// nothing in a graph. Batch norms run over all nodes (or edges) of a batch, never over padding; in
+// evaluation a graph gives the same in every batch. As outputs there are as many numbers as
+// `labels` has, else as there are classes.
 // The last layer's edge norm, which nothing reads, is left out (2 dim parameters fewer than
 // published). Source: Rampášek et al., NeurIPS 2022, and their public code; QUEST, tables A10 and
 // A11. Cost: O(depth (N dim^2 + E dim^2 + sum over graphs of n^2 dim)) for N nodes and E edges.
@@ -219,15 +221,17 @@ class GraphGps final : public Model {
 
   /// Graphs must be kept apart; known before anything runs.
   void check_attention() {
-    MultiHeadAttention* const attention = layers_.front()->attention();
-    if (attention == nullptr) return;
-    const AttentionTraits& traits = attention->attention().traits();
-    padded_ = !traits.ragged;
-    if (traits.ragged || traits.padding) return;
-    throw TraitError(
-        fmt::format("{} honours neither 'ragged' nor 'padding', so it cannot keep "
-                    "the graphs of a batch apart; choose another attention",
-                    attention->attention().name()));
+    if (layers_.front()->attention() == nullptr) return;
+    const auto traits = [](const auto& layer) { return layer->attention()->attention().traits(); };
+    padded_ = !std::all_of(layers_.begin(), layers_.end(),
+                           [&](const auto& layer) { return traits(layer).ragged; });
+    for (const auto& layer : layers_) {
+      if (!padded_ || traits(layer).padding) continue;
+      throw TraitError(
+          fmt::format("{} honours neither 'ragged' nor 'padding', so it cannot keep "
+                      "the graphs of a batch apart; choose another attention",
+                      layer->attention()->attention().name()));
+    }
   }
 
   GraphGpsOptions options_;

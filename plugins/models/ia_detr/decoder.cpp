@@ -1,5 +1,6 @@
 #include "plugins/models/ia_detr/decoder.h"
 
+#include "framework/nn/backbones/cell_places.h"
 #include "framework/nn/boxes/boxes.h"
 
 namespace attnlab {
@@ -9,6 +10,13 @@ namespace {
 Tensor in_pixels(const Tensor& boxes, const Tensor& pixels) {
   const Tensor scale = pixels.flip({1}).repeat({1, 2}).unsqueeze(1);  // width, height, twice
   return corners_of(boxes) * scale.to(boxes.scalar_type());
+}
+
+/// The middles of centred boxes in shares, in cells: [B, Q, 2] row and column. A cell's own middle
+/// is at whole numbers. @param pixels  [B, 2] height, width
+Tensor in_cells(const Tensor& boxes, const Tensor& pixels, std::int64_t stride) {
+  const Tensor cells = (pixels / double(stride)).unsqueeze(1);  // rows, columns
+  return boxes.narrow(2, 0, 2).flip({2}) * cells.to(boxes.scalar_type()) - 0.5;
 }
 
 }  // namespace
@@ -50,11 +58,23 @@ Answers Decoder::forward(const Queries& queries, const Memory& memory,
   std::vector<Tensor> logits, boxes, features;
   for (const Layer& layer : layers_) {
     const auto ask = [&](std::int64_t first, std::int64_t count, ForwardState* state) {
+      AttentionExtras among_queries;
+      if (layer.asking->asks_for_places()) {
+        among_queries.query_positions = among_queries.key_positions =
+            in_cells(box.narrow(1, first, count), memory.pixels, options_.stride);
+      }
       return layer.asking->read_self(x.narrow(1, first, count),
-                                     queries.places.narrow(1, first, count), state, trace, {});
+                                     queries.places.narrow(1, first, count), state, trace,
+                                     among_queries);
     };
     x = ones == all ? ask(0, all, &asking_ones)
                     : at::cat({ask(0, ones, &asking_ones), ask(ones, all - ones, &asking_many)}, 1);
+    from_memory.query_positions = from_memory.key_positions = Tensor();
+    if (layer.reading->asks_for_places()) {
+      from_memory.query_positions = in_cells(box, memory.pixels, options_.stride);
+      from_memory.key_positions =
+          cell_places(memory.valid.size(1), memory.valid.size(2), memory.valid.device());
+    }
     if (layer.bias != nullptr) {
       from_memory.bias = layer.bias
                              ->forward(in_pixels(box, memory.pixels), memory.valid.size(1),

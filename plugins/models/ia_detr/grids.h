@@ -1,6 +1,7 @@
 // Maps as tokens, and two maps on one grid.
 #pragma once
 
+#include "framework/nn/backbones/cell_places.h"
 #include "framework/nn/backbones/image_features.h"
 
 namespace attnlab {
@@ -12,6 +13,9 @@ struct Grid {
   Tensor middles;  ///< [B, h w, 2] where each one lies, (y, x) in shares of the image
   Tensor valid;    ///< [B, h, w] bool
   Tensor sizes;    ///< [B, 2] rows and columns that each image covers, fractions among them
+
+  /// Row and column of each token, for attentions that read places: [1, h w, 2].
+  Tensor cells() const { return cell_places(valid.size(1), valid.size(2), valid.device()); }
 };
 
 /// @param map    [B, C, h, w] features   @param valid  [B, h, w] bool

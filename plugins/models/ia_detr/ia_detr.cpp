@@ -20,6 +20,10 @@
 // with `proposals` proposal_logits [B, N, 1], proposal_boxes and proposal_valid; with `contrast`
 // layer_features [B, L, Q', F].
 //
+// An attention that reads places is told them in cells of the map, in every form: row and column of
+// a cell from the top left, whose middle is there, and where a query's box has its middle as the
+// layer begins.
+//
 // Where it differs from the public code: proposals are of one level (four there); the map is
 // normalised token by token, since a norm over the whole map (GroupNorm) would make what is seen
 // depend on padding; what is padded is 0; a backbone of stride 16 ends there, instead of a last
@@ -200,6 +204,8 @@ class IaDetr final : public Model {
     }
     ForwardState state;
     for (std::size_t i = 0; i < encoder_.size(); ++i) {
+      extras.query_positions = extras.key_positions =
+          encoder_[i]->asks_for_places() ? grid.cells() : Tensor();
       grid.tokens = encoder_mlps_[i]->forward(
           encoder_[i]->read_self(grid.tokens, grid.places, &state, trace, extras));
     }
@@ -238,6 +244,9 @@ class IaDetr final : public Model {
     if (!image.valid.all().item<bool>()) extras.visible.query_valid = image.valid.flatten(1);
     ForwardState state;
     for (std::size_t i = 0; i < fusion_.size(); ++i) {
+      const bool asks = fusion_[i]->asks_for_places();
+      extras.query_positions = asks ? image.cells() : Tensor();
+      extras.key_positions = asks ? prompt.cells() : Tensor();
       image.tokens = fusion_mlps_[i]->forward(
           fusion_[i]->read(image.tokens, image.places, prompt.tokens + prompt.places, prompt.tokens,
                            &state, trace, extras));

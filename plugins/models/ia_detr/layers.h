@@ -23,6 +23,9 @@ class ReadingBlock : public torch::nn::Module {
   Tensor read(const Tensor& x, const Tensor& places, const Tensor& keys, const Tensor& values,
               ForwardState* state, AttentionTrace* trace, const AttentionExtras& extras) const;
 
+  /// Whether the attention asks where tokens stand (AttentionTraits::places).
+  bool asks_for_places() const { return attention_->attention().traits().places; }
+
  private:
   std::int64_t layer_;
   std::shared_ptr<LayerNorm> norm_;

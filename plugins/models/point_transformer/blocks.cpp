@@ -35,22 +35,27 @@ PointBlock::PointBlock(const PointBlockOptions& o, const AttentionBuilder& atten
   start_uniform(*mlp_);
 }
 
-Tensor PointBlock::attend(const Tensor& x, const Patches& patches, AttentionContext& context) {
+Tensor PointBlock::attend(const Tensor& x, PointLevel& level, AttentionContext& context) {
+  const Patches& patches = groups(level);
   if (patches.count == 0) return x;
   AttentionExtras extras;
   extras.visible.key_valid = extras.visible.query_valid = patches.valid;
   const std::int64_t dim = x.size(1);
-  const Tensor groups = take_rows(x, patches.slots).view({patches.count, patches.size, dim});
-  const Tensor y = attention_->forward(groups, context, extras);
+  const auto in_groups = [&](const Tensor& rows) {
+    return take_rows(rows, patches.slots).view({patches.count, patches.size, rows.size(1)});
+  };
+  if (traits().places) {
+    extras.query_positions = extras.key_positions = in_groups(level.places());
+  }
+  const Tensor y = attention_->forward(in_groups(x), context, extras);
   return take_rows(y.reshape({-1, dim}), patches.places);
 }
 
 Tensor PointBlock::forward(const Tensor& x, PointLevel& level, AttentionContext& context) {
   const Tensor around = place_convolution_->forward(x, level.neighbours(3));
   Tensor y = x + place_norm_->forward(place_linear_->forward(around));
-  const Patches& patches = groups(level);
   // Row by row, as published: a branch is dropped for a voxel, not for a cloud.
-  y = y + drop_->forward(attend(attention_norm_->forward(y), patches, context));
+  y = y + drop_->forward(attend(attention_norm_->forward(y), level, context));
   return y + drop_->forward(mlp_->forward(mlp_norm_->forward(y)));
 }
 

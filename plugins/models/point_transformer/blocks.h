@@ -35,6 +35,8 @@ struct PointBlockOptions {
 /// x = x + LayerNorm(Linear(SubMConv3(x)))               what stands in for positions
 /// x = x + DropPath(Attention(LayerNorm(x)) in patches)
 /// x = x + DropPath(Mlp(LayerNorm(x)))
+///
+/// An attention that reads places is told those of the level's voxels (PointLevel::places).
 class PointBlock : public torch::nn::Module {
  public:
   PointBlock(const PointBlockOptions& options, const AttentionBuilder& attention);
@@ -45,7 +47,7 @@ class PointBlock : public torch::nn::Module {
   const Patches& groups(PointLevel& level) const { return level.patches(number_, patch_size_); }
 
  private:
-  Tensor attend(const Tensor& x, const Patches& patches, AttentionContext& context);
+  Tensor attend(const Tensor& x, PointLevel& level, AttentionContext& context);
 
   std::int64_t number_, patch_size_;
   std::shared_ptr<SparseConvolution> place_convolution_;

@@ -43,6 +43,11 @@ const KernelMap& PointLevel::neighbours(std::int64_t size) {
   return found->second;
 }
 
+const Tensor& PointLevel::places() {
+  if (!places_.defined()) places_ = voxel_places(keys_).to(device_, at::kFloat);
+  return places_;
+}
+
 PointLevel::Pooled PointLevel::pooled(std::vector<Curve> curves) const {
   const UniqueKeys parents = parent_keys(keys_);
   return {std::make_shared<PointLevel>(parents.keys, offsets_of(parents.keys, offsets_.size(0) - 1),

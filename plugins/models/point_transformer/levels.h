@@ -27,6 +27,8 @@ class PointLevel {
   /// The groups of a stage's block: along the curve of its number, groups of `size`.
   const Patches& patches(std::int64_t block, std::int64_t size);
   const KernelMap& neighbours(std::int64_t size);
+  /// x, y and z of each voxel, in voxels of this size: [N, 3] float32.
+  const Tensor& places();
 
   /// Voxels of twice the size, and which of them holds each of these.
   struct Pooled {
@@ -42,6 +44,7 @@ class PointLevel {
   std::int64_t number_;
   std::map<std::pair<Curve, std::int64_t>, Patches> patches_;
   std::map<std::int64_t, KernelMap> neighbours_;
+  Tensor places_;  ///< undefined until they are asked for
 };
 
 /// The voxels as the data give them, in order of their keys.

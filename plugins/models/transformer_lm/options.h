@@ -11,6 +11,7 @@ struct TransformerLmOptions {
   std::string positions, biases, softmax;
   std::vector<std::int64_t> cutoffs = {20000, 40000, 200000};
   double dropout = 0, attention_dropout = 0;
+  bool answers = false;
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
@@ -38,6 +39,9 @@ struct TransformerLmOptions {
       "where an adaptive softmax cuts the vocabulary, which is in order of frequency");
     v("dropout", dropout, range(0, 0.99), "after the positions, the attention and in the MLP");
     v("attention_dropout", attention_dropout, range(0, 0.99), "of attention weights");
+    v("answers", answers,
+      "also give the most likely token of each target's place, for task.answers; it computes the "
+      "probabilities of all tokens there");
   }
 
   bool gpt2() const { return style == "gpt2"; }

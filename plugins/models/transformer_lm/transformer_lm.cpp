@@ -8,6 +8,8 @@
 // number n - 1 - i, as the published code does where windows are n tokens long. A place means the
 // same in shorter lines, so that a line gives the same alone and padded.
 //
+// With `answers` it also gives the most likely token of each place that has a target, -1 elsewhere.
+//
 // A batch without targets asks for `logits`, the log-probabilities of what follows its last tokens.
 // Keys and values stay in `carried` then, so that a next token costs one pass over what came
 // before; where the context is full it begins again with the last half of it.
@@ -72,20 +74,36 @@ class TransformerLm final : public Model {
       norm_ =
           register_module("norm", std::make_shared<LayerNorm>(o.dim, 1e-5, 1, o.biases != "none"));
     }
-    check_padding(setup.data, layers_.front()->attention());
+    for (const auto& layer : layers_) check_padding(setup.data, layer->attention());
   }
 
   NamedTensors forward(const Batch& batch, ForwardPass& pass) override {
     const TokenBatch in(batch);
     if (!in.targets.defined()) return {{"logits", next(in, pass)}};
-    return {{"nll", table_->nll(encoded(in, 0, pass, nullptr), in.targets)}};
+    const Tensor hidden = encoded(in, 0, pass, nullptr);
+    NamedTensors outputs = {{"nll", table_->nll(hidden, in.targets)}};
+    if (options_.answers) outputs.set("answers", answers(hidden, in.targets));
+    return outputs;
   }
 
   std::vector<FieldInfo> outputs() const override {
-    return {{.name = "nll", .shape = {-1}, .dtype = table_->weight.scalar_type()}};
+    std::vector<FieldInfo> all = {
+        {.name = "nll", .shape = {-1}, .dtype = table_->weight.scalar_type()}};
+    if (options_.answers) all.push_back({.name = "answers", .shape = {-1}, .dtype = at::kLong});
+    return all;
   }
 
  private:
+  /// The most likely token where there is a target, else -1, [B, L].
+  Tensor answers(const Tensor& hidden, const Tensor& targets) const {
+    const at::NoGradGuard no_gradients;
+    const Tensor asked = targets.flatten().ge(0).nonzero().squeeze(1);
+    const Tensor rows = hidden.flatten(0, 1).index_select(0, asked);
+    const Tensor none = at::full({targets.numel()}, -1, targets.options());
+    return none.index_copy(0, asked, table_->log_probabilities(rows).argmax(1))
+        .view(targets.sizes());
+  }
+
   /// Log-probabilities of what follows the last tokens, [B, vocabulary].
   Tensor next(TokenBatch in, ForwardPass& pass) {
     std::vector<KeyCache> caches;
@@ -178,7 +196,7 @@ ATTNLAB_PLUGIN(
                  "2019; Schlag et al., ICML 2021; QUEST, ICLR 2026, section 4.4",
      .licence = "Apache-2.0",
      .takes = {"tokens", "targets", "tokens_valid?"},
-     .gives = {"nll", "logits?"},
+     .gives = {"nll", "answers if answers=true", "logits?"},
      .needs = {"causal"}})
 
 }  // namespace attnlab

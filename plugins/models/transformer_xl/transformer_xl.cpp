@@ -118,8 +118,10 @@ class TransformerXl final : public Model {
       layers_.push_back(register_module(fmt::format("layer{}", i),
                                         std::make_shared<XlLayer>(o, i, setup.attention)));
     }
-    check_traits(layers_.front()->layer().attention());
-    check_padding(setup.data, layers_.front()->layer().attention());
+    for (const auto& layer : layers_) {
+      check_traits(layer->layer().attention());
+      check_padding(setup.data, layer->layer().attention());
+    }
   }
 
   NamedTensors forward(const Batch& batch, ForwardPass& pass) override {
@@ -143,6 +145,12 @@ class TransformerXl final : public Model {
       throw TraitError(
           "transformer_xl with same_length needs an attention that honours 'window'; choose "
           "another, or same_length: false");
+    }
+    if (attention.couples_queries()) {
+      throw TraitError(
+          "transformer_xl asks with the queries of one segment, and with this attention they "
+          "depend "
+          "on those of earlier segments; choose another attention, or transformer_lm");
     }
     if (options_.position_term == "plain" && !attention.traits().bias) {
       throw TraitError(
@@ -240,16 +248,13 @@ class TransformerXl final : public Model {
   }
 
   static void keep_last(std::vector<KeyCache>& caches, std::int64_t n) {
-    for (KeyCache& cache : caches) {
-      if (!cache.keys.defined()) continue;
-      cache = n > 0 ? KeyCache{last_of(cache.keys, 2, n), last_of(cache.values, 2, n)} : KeyCache();
-    }
+    for (KeyCache& cache : caches) cache = n > 0 ? cache.last(n) : KeyCache();
   }
 
   /// [B, L, dim], what the softmax reads, behind the tokens of the caches, which grow.
   Tensor read(const TokenBatch& in, std::vector<KeyCache>& caches, NamedTensors& kept,
               ForwardPass& pass) {
-    const std::int64_t before = caches[0].keys.defined() ? caches[0].keys.size(2) : 0;
+    const std::int64_t before = caches[0].tokens();
     Tensor x = embedded(in);
     const Tensor sines = distances(before + in.length(), x.options());
     AttentionExtras extras = this->extras();

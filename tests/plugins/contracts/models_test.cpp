@@ -41,17 +41,18 @@ TEST_P(EveryModel, KeepsTheContract) {
 }
 
 const std::string kSmallPoints =
-    "{encoder_depths: [1, 2], encoder_dims: [8, 8], encoder_heads: [1, 2], decoder_depths: [1], "
-    "decoder_dims: [8], decoder_heads: [2], patch_size: 4, mlp_ratio: 1";
+    "{encoder_depths: [1, 2], encoder_dims: [8, 12], encoder_heads: [1, 2], decoder_depths: [1], "
+    "decoder_dims: [12], decoder_heads: [2], patch_size: 4, mlp_ratio: 1";
 
-/// Sizes that make the checks quick; a model that is not named here is tested as it is.
+/// Sizes that make the checks quick; a model that is not named here is tested as it is. Heads have
+/// two channels at least for each coordinate of a place, which rotary attention needs.
 std::string small(const std::string& id) {
   const std::map<std::string, std::string> options = {
       {"graph_gps", "{dim: 8, depth: 2, heads: 2}"},
       {"point_transformer", kSmallPoints + "}"},
       {"crossvit",
        "{preset: '', sizes: [18, 16], patch_sizes: [6, 8], dims: [4, 8], depths: [1, 2], "
-       "heads: [2, 2], stages: 2, mlp_ratio: 1}"},
+       "heads: [1, 2], stages: 2, mlp_ratio: 1}"},
       {"ia_detr",
        "{decoder: plain, swin: nano, window: 2, stride: 4, dim: 8, heads: 2, hidden: 8, depth: 2, "
        "queries: 3, many_queries: 2, bias_hidden: 4}"},

@@ -8,6 +8,7 @@
 #include "framework/nn/boxes/boxes.h"
 #include "plugins/models/ia_detr/heads.h"
 #include "tests/support/data_files.h"
+#include "tests/support/noted_places.h"
 #include "tests/support/plugins.h"
 
 namespace attnlab::ia_detr_test {
@@ -237,6 +238,67 @@ TEST(IaDetr, ImageAndPromptLieOnOneGrid) {
   const Tensor among = reading_weights(*model, padded).at(0).view({1, 4, 6, 3, 4});
   EXPECT_LT(difference(among.narrow(4, 0, 3), weights.view({1, 4, 6, 3, 3})), 1e-9);
   EXPECT_EQ(among.narrow(4, 3, 1).abs().max().item<double>(), 0);
+}
+
+/// A model in float64 whose layers note what they are told.
+std::shared_ptr<Model> noting(const std::string& more, std::vector<testing::NotedPlaces>& noted) {
+  auto model =
+      testing::noting_places("ia_detr", pictures(), "{" + kTiny + ", " + more + "}", noted);
+  model->to(at::kDouble);
+  model->eval();
+  stir(*model);
+  return model;
+}
+
+/// Row and column of each cell, row by row.
+Tensor cells_of(std::int64_t rows, std::int64_t columns) {
+  std::vector<double> all;
+  for (std::int64_t i = 0; i < rows * columns; ++i) {
+    all.push_back(double(i / columns));
+    all.push_back(double(i % columns));
+  }
+  return at::tensor(all, at::kDouble).view({1, -1, 2});
+}
+
+// A picture of 2 x 3 cells of 16 pixels, and a prompt of 2 x 2: one grid of 2 x 3.
+TEST(IaDetr, TellsLayersWhereCellsAndBoxesStand) {
+  for (const std::string form : {"indirect", "misaligned", "plain"}) {
+    at::manual_seed(9);
+    std::vector<testing::NotedPlaces> noted;
+    const auto model = noting("decoder: " + form, noted);
+    const Batch batch =
+        batch_of(at::randn({2, 3, 32, 48}, at::kDouble), at::ones({2, 32, 48}, at::kBool),
+                 at::randn({2, 3, 32, 32}, at::kDouble));
+    const at::NoGradGuard no_gradients;
+    const Tensor answered = asked(*model, batch).at("layer_boxes").select(1, 0);
+    ASSERT_EQ(noted.size(), 4u) << form;  // asking and reading, twice
+    for (const std::size_t reading : {1u, 3u}) {
+      EXPECT_EQ(difference(noted[reading].keys, cells_of(2, 3)), 0) << form;
+    }
+    // The second layer begins where the first one's boxes are: of 6 queries, all one-to-one.
+    const Tensor middles =
+        at::stack({answered.select(2, 1) * 2 - 0.5, answered.select(2, 0) * 3 - 0.5}, 2);
+    for (const Tensor& places : {noted[2].queries, noted[2].keys, noted[3].queries}) {
+      ASSERT_EQ(places.sizes(), middles.sizes()) << form;
+      EXPECT_LT(difference(places, middles), 1e-6) << form;
+    }
+    EXPECT_GT(difference(noted[1].queries, noted[3].queries), 1e-6) << form;
+  }
+}
+
+TEST(IaDetr, TellsOtherLayersTheCellsOfEachMap) {
+  std::vector<testing::NotedPlaces> noted;
+  const auto model = noting("decoder: double_cross, encoder_depth: 1", noted);
+  const at::NoGradGuard no_gradients;
+  asked(*model, two_pictures());
+  ASSERT_EQ(noted.size(), 8u);  // of both maps, of the image to the prompt twice, the decoder
+  const Tensor image = cells_of(4, 4), prompt = cells_of(2, 2);
+  const std::pair<Tensor, Tensor> expected[] = {
+      {image, image}, {prompt, prompt}, {image, prompt}, {image, prompt}};
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(difference(noted[i].queries, expected[i].first), 0) << i;
+    EXPECT_EQ(difference(noted[i].keys, expected[i].second), 0) << i;
+  }
 }
 
 TEST(IaDetr, DoubleCrossAnswersThePrompt) {

@@ -4,6 +4,7 @@
 #include "framework/nn/modules/layers.h"
 #include "framework/nn/modules/sizes_alone.h"
 #include "tests/support/naive_attention.h"
+#include "tests/support/noted_places.h"
 #include "tests/support/plugins.h"
 
 namespace attnlab::crossvit_test {
@@ -146,6 +147,34 @@ TEST(CrossVit, ReadsTheOtherBranchByItsClassTokenAlone) {
   EXPECT_EQ(shapes[1], (Shape{2, 4, 5, 5}));
   EXPECT_EQ(shapes[3], (Shape{2, 4, 1, 5}));
   EXPECT_EQ(shapes[4], (Shape{2, 2, 1, 10}));
+}
+
+// Three patches a side in the first branch, two in the second.
+TEST(CrossVit, TellsEveryLayerWhereTheTokensThatItReadsStand) {
+  std::vector<testing::NotedPlaces> noted;
+  const auto model =
+      testing::noting_places("crossvit", images(18, 5), "{" + std::string(kSmall) + "}", noted);
+  logits(*model, at::randn({2, 3, 18, 18}));
+  ASSERT_EQ(noted.size(), 10U);
+  const auto tokens = [](std::int64_t side) {
+    const double middle = double(side - 1) / 2;
+    std::vector<double> all = {middle, middle};
+    for (std::int64_t i = 0; i < side * side; ++i) {
+      all.push_back(double(i / side));
+      all.push_back(double(i % side));
+    }
+    return at::tensor(all, at::kDouble).view({1, -1, 2});
+  };
+  const std::int64_t sides[] = {3, 2, 2, 2, 3};  // by layer of a stage
+  for (const testing::NotedPlaces& layer : noted) {
+    const std::int64_t within = layer.layer % 5;
+    const Tensor expected = tokens(sides[within]);
+    const bool crossing = within >= 3;
+    EXPECT_LT(largest_difference(layer.keys, expected), 1e-6) << layer.layer;
+    EXPECT_LT(largest_difference(layer.queries, crossing ? expected.narrow(1, 0, 1) : expected),
+              1e-6)
+        << layer.layer;
+  }
 }
 
 TEST(CrossVit, DropsPathsAsThePublishedCode) {

@@ -2,6 +2,7 @@
 // scales.
 #include "framework/nn/backbones/swin.h"
 #include "tests/plugins/images/backbone_numbers.h"
+#include "tests/support/noted_places.h"
 
 namespace attnlab::swin_test {
 namespace {
@@ -86,6 +87,27 @@ TEST(SwinModel, TakesPublishedScalesOfHeads) {
   ASSERT_TRUE(model->named_parameters().contains(scale));
   EXPECT_TRUE(model->adapt(scale, saved).equal(saved.view({2})));
   EXPECT_TRUE(model->adapt("head.weight", saved).equal(saved));
+}
+
+TEST(SwinModel, TellsEveryLayerRowsAndColumnsInTheWindow) {
+  std::vector<testing::NotedPlaces> noted;
+  const auto model = testing::noting_places("swin", backbone_images(),
+                                            "{preset: nano, stages: 2, window: 4}", noted);
+  Batch batch;
+  batch.size = 2;
+  batch.fields.set("image", at::randn({2, 3, 64, 64}));
+  ForwardPass pass;
+  model->forward(batch, pass);
+  ASSERT_EQ(noted.size(), 4u);
+  for (const testing::NotedPlaces& layer : noted) {
+    for (const Tensor& places : {layer.queries, layer.keys}) {
+      ASSERT_EQ(places.sizes(), (at::IntArrayRef{1, 16, 2}));
+      for (std::int64_t i = 0; i < 16; ++i) {
+        EXPECT_EQ(places[0][i][0].item<double>(), double(i / 4)) << i;
+        EXPECT_EQ(places[0][i][1].item<double>(), double(i % 4)) << i;
+      }
+    }
+  }
 }
 
 TEST(SwinModel, TakesImagesWithClassesAlone) { testing::expect_only_images_taken("swin"); }

@@ -6,6 +6,7 @@
 #include "framework/nn/modules/layers.h"
 #include "framework/nn/modules/sizes_alone.h"
 #include "tests/support/naive_attention.h"
+#include "tests/support/noted_places.h"
 #include "tests/support/plugins.h"
 
 namespace attnlab::vit_test {
@@ -263,6 +264,37 @@ TEST(Vit, TracesEveryLayerWithoutChangingTheResult) {
   for (std::int64_t i = 0; i < 3; ++i) {
     EXPECT_EQ(trace.layers[i].layer, i);
     EXPECT_EQ(trace.layers[i].weights.sizes(), at::IntArrayRef({2, 2, 7, 7}));
+  }
+}
+
+// Images of two rows of three patches; their middle is at (0.5, 1).
+TEST(Vit, TellsEveryLayerRowsAndColumnsOfPatches) {
+  const Tensor patches =
+      at::tensor({0, 0, 0, 1, 0, 2, 1, 0, 1, 1, 1, 2}, at::kDouble).view({1, 6, 2});
+  const Tensor class_token = at::tensor({0.5, 1.0}, at::kDouble).view({1, 1, 2});
+  for (const std::string pool : {"class_token", "mean"}) {
+    const Tensor expected = pool == "mean" ? patches : at::cat({class_token, patches}, 1);
+    std::vector<testing::NotedPlaces> noted;
+    const auto model = testing::noting_places("vit", images(1, 8, 12, 5),
+                                              "{" + kSmall + ", pool: " + pool + "}", noted);
+    outputs(*model, at::randn({2, 1, 8, 12}));
+    ASSERT_EQ(noted.size(), 3u);
+    for (std::size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(noted[i].layer, std::int64_t(i));
+      EXPECT_LT(largest_difference(noted[i].queries, expected), 1e-6) << pool;
+      EXPECT_LT(largest_difference(noted[i].keys, expected), 1e-6) << pool;
+    }
+  }
+}
+
+TEST(Vit, TellsNoPlacesWhereNobodyAsks) {
+  std::vector<testing::NotedPlaces> noted;
+  const auto model = testing::noting_places("vit", images(1, 8, 12, 5), "{" + kSmall + "}", noted,
+                                            /*asks=*/false);
+  outputs(*model, at::randn({2, 1, 8, 12}));
+  ASSERT_EQ(noted.size(), 3u);
+  for (const testing::NotedPlaces& layer : noted) {
+    EXPECT_FALSE(layer.queries.defined() || layer.keys.defined());
   }
 }
 

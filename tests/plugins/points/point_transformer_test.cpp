@@ -7,6 +7,7 @@
 #include "framework/nn/points/patches.h"
 #include "tests/plugins/points/clouds.h"
 #include "tests/support/data_files.h"
+#include "tests/support/noted_places.h"
 #include "tests/support/plugins.h"
 
 namespace attnlab::point_transformer_test {
@@ -218,6 +219,32 @@ TEST(PointTransformer, OrdersPooledVoxelsByTheCodesOfThoseInThem) {
     const Curve curve = kCurves[std::size_t(blocks - 1)];
     EXPECT_TRUE(slots.equal(groups_by_hand(sample.cloud, curve, 2))) << blocks;
   }
+}
+
+// One block a stage, all along the z curve.
+TEST(PointTransformer, TellsEveryLayerWhereVoxelsOfItsSizeStand) {
+  at::manual_seed(8);
+  const Sample sample;
+  std::vector<testing::NotedPlaces> noted;
+  const auto model = testing::noting_places("point_transformer", voxel_data(),
+                                            classifier("[1, 1, 1]", "[8, 8, 8]"), noted);
+  model->to(at::kDouble);
+  model->eval();
+  logits_of(*model, sample.batch(), "logits");
+  ASSERT_EQ(noted.size(), 3U);
+  Tensor grid = sample.cloud.grid, keys = sample.cloud.keys;
+  for (std::int64_t level = 0; level < 3; ++level) {
+    if (level > 0) keys = parent_keys(keys).keys;
+    const Tensor slots = groups_by_hand(sample.cloud, Curve::z, level);
+    const Tensor expected = voxel_places(keys)
+                                .index_select(0, slots.clamp_min(0))
+                                .masked_fill(slots.lt(0).unsqueeze(1), 0);
+    const testing::NotedPlaces& told = noted[std::size_t(level)];
+    EXPECT_EQ(told.layer, level);
+    EXPECT_TRUE(told.queries.is_same(told.keys));
+    EXPECT_TRUE(told.keys.view({-1, 3}).to(at::kLong).equal(expected)) << level;
+  }
+  EXPECT_EQ(noted[2].keys.max().item<double>(), double(grid.max().item<std::int64_t>() / 4));
 }
 
 TEST(PointTransformer, DrawsTheOrderOfCurvesAtEachPooling) {

@@ -3,6 +3,7 @@
 
 #include "framework/nn/modules/layers.h"
 #include "tests/support/data_files.h"
+#include "tests/support/noted_places.h"
 #include "tests/support/plugins.h"
 
 namespace attnlab::timeseries_transformer_test {
@@ -191,6 +192,18 @@ TEST(TimeseriesTransformer, TrainsEveryParameter) {
       ASSERT_TRUE(item.value().grad().defined()) << item.key();
       EXPECT_GT(item.value().grad().abs().max().item<float>(), 0) << item.key();
     }
+  }
+}
+
+// The class token at 0, and time steps at 1, 2, ...
+TEST(TimeseriesTransformer, LeavesTimeToWhereTokensUsuallyStand) {
+  std::vector<testing::NotedPlaces> noted;
+  const auto model = testing::noting_places("timeseries_transformer", data(),
+                                            "{dim: 8, depth: 2, heads: 2, hidden: 12}", noted);
+  logits(*model, batch_of({4, 3}, 4, true));
+  ASSERT_EQ(noted.size(), 2u);
+  for (const testing::NotedPlaces& layer : noted) {
+    EXPECT_FALSE(layer.queries.defined() || layer.keys.defined());
   }
 }
 

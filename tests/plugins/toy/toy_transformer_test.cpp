@@ -150,7 +150,7 @@ TEST(ToyTransformer, HasTheSizeOfThePapersModel) {
 
 TEST(ToyTransformer, WorksWithEveryAttention) {
   int tried = 0;
-  for (const std::string& name : testing::registry().catalogue().names(Kind::attention)) {
+  for (const std::string& name : testing::attentions_without("ordered")) {
     const auto model = made("{}", name);
     const Batch batch = batch_of();
     ForwardPass pass;

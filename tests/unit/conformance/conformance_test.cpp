@@ -49,7 +49,8 @@ TEST(ConformanceKit, DoesNotApplyTraitsThatAreNotDeclared) {
                                           "ragged",
                                           "relative_positions",
                                           "second_gradients",
-                                          "window"};
+                                          "window",
+                                          "writing"};
   EXPECT_EQ(not_applicable, expected);
 }
 

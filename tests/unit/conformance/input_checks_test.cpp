@@ -17,7 +17,7 @@ TEST(ConformanceKit, SaysWhatIsRefused) {
   const CheckResult result = run_check("refusals", subject(sound, traits));
   EXPECT_EQ(result.outcome, Outcome::passed);
   EXPECT_EQ(result.message,
-            "refused: a bias on the logits, visible.key_valid, visible.query_valid");
+            "refused: a bias on the logits, visible.key_valid, visible.query_valid, query_source");
 }
 
 TEST(ConformanceKit, FindsABiasThatIsIgnored) {

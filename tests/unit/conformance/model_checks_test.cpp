@@ -1,6 +1,7 @@
 // The kit passes a sound model, and each of its checks fails what is wrong.
 #include <ATen/Parallel.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <memory>
 #include <vector>
@@ -23,8 +24,9 @@ TEST(ModelChecks, PassASoundModel) {
   const std::vector<CheckResult> results = run_checks(model_subject(sound_forward));
   ASSERT_EQ(results.size(), std::size(kModelChecks));
   for (const CheckResult& result : results) {
-    const Outcome expected = result.check == "carried" ? Outcome::not_applicable
-                                                       : testing::outcome_of_sound(result.check);
+    const bool not_done = result.check == "carried" || result.check == "places";
+    const Outcome expected =
+        not_done ? Outcome::not_applicable : testing::outcome_of_sound(result.check);
     if (result.check != "device") {
       EXPECT_EQ(result.outcome, expected) << result.check << ": " << result.message;
     }
@@ -202,6 +204,51 @@ TEST(ModelChecks, FindLayersThatATraceDoesNotReach) {
     return NamedTensors{{"logits", self.sound(batch, pass).at("logits") + more}};
   };
   EXPECT_THAT(failure("trace", changed), HasSubstr("with a trace, against without"));
+}
+
+/// A sound model whose layers are told of places.
+template <class Places>
+ModelSubject placing(const Places& places) {
+  return model_subject(sound_forward, [places](WrongModel& model) { model.places = places; });
+}
+
+TEST(ModelChecks, CountTheCoordinatesOfPlaces) {
+  const CheckResult result =
+      run_check("places", placing([](std::int64_t, std::int64_t length) {
+                  return at::arange(2 * length, at::kLong).view({1, length, 2});
+                }));
+  EXPECT_EQ(result.outcome, Outcome::passed) << result.message;
+  EXPECT_EQ(result.message, "2 coordinates");
+}
+
+TEST(ModelChecks, FindLayersThatPlacesDoNotReach) {
+  const auto first_alone = [](std::int64_t layer, std::int64_t length) {
+    return layer == 0 ? at::zeros({1, length, 1}) : Tensor();
+  };
+  EXPECT_THAT(failure("places", placing(first_alone)),
+              HasSubstr("places of layer 1's queries are not given, others are"));
+}
+
+TEST(ModelChecks, FindPlacesOfOtherShapes) {
+  const auto of_one = [](std::int64_t, std::int64_t) { return at::zeros({1, 1, 1}); };
+  EXPECT_THAT(failure("places", placing(of_one)), HasSubstr("query_positions must be"));
+  const auto growing = [](std::int64_t layer, std::int64_t length) {
+    return at::zeros({1, length, layer + 1});
+  };
+  EXPECT_THAT(failure("places", placing(growing)),
+              HasSubstr("places of layer 1's queries are [1, 6, 2] float32, those before have 1"));
+  const auto infinite = [](std::int64_t, std::int64_t length) {
+    return at::full({1, length, 1}, INFINITY);
+  };
+  EXPECT_THAT(failure("places", placing(infinite)), HasSubstr("places of layer 0's queries"));
+}
+
+TEST(ModelChecks, FindPlacesThatChange) {
+  const auto moving = [calls = std::make_shared<int>(0)](std::int64_t, std::int64_t length) {
+    return at::full({1, length, 1}, double(++*calls));
+  };
+  EXPECT_THAT(failure("places", placing(moving)),
+              HasSubstr("the same batch again: places of layer 0's queries"));
 }
 
 /// Running sums of the tokens, which go on where a batch continues another: [B, L, 4].

@@ -59,6 +59,7 @@ class WrongModel : public Model {
     ForwardState state;
     AttentionContext context{0, &state, pass.trace};
     for (const auto& layer : layers_) {
+      if (places) extras.query_positions = extras.key_positions = places(context.layer, x.size(1));
       x = x + layer->forward(x, context, extras);
       ++context.layer;
     }
@@ -78,6 +79,8 @@ class WrongModel : public Model {
   Tensor kept;                    ///< for those that keep what they must not
   double count = 0;               ///< for those that count their passes
   std::vector<FieldInfo> stated;  ///< what outputs() says
+  /// What a layer is told of the places of so many tokens; empty: nothing.
+  std::function<Tensor(std::int64_t layer, std::int64_t length)> places;
 
  private:
   static constexpr std::int64_t kDim = 4;

@@ -278,6 +278,132 @@ TEST(AttentionContract, OtherNumbersReachTheMechanismAsTheyAre) {
   EXPECT_EQ(attention.scale.scalar_type(), at::kDouble);
 }
 
+/// Reads sources of 5, 6 and 7 channels.
+class Sourced final : public Attention {
+ public:
+  explicit Sourced(std::int64_t members = 1)
+      : Attention({.heads = 2 * members,
+                   .head_dim = 4,
+                   .members = members,
+                   .query_width = 5,
+                   .key_width = 6,
+                   .value_width = 7},
+                  {.causal = true, .sources = true, .ordered = true}) {}
+  AttentionInput seen;
+
+ protected:
+  Tensor attend(const AttentionInput& input, AttentionContext&) override {
+    seen = input;
+    return input.values;
+  }
+};
+
+AttentionInput sourced(std::int64_t members = 1) {
+  AttentionInput in = random_input(1, 2 * members, 6, 6, 4, 4);
+  in.visible.causal = true;
+  in.query_source = at::randn({members, 6, 5}, at::kDouble);
+  in.key_source = at::randn({members, 6, 6}, at::kDouble);
+  in.value_source = at::randn({members, 6, 7}, at::kDouble);
+  return in;
+}
+
+TEST(AttentionContract, SourcesReachWhoReadsThemAndAreRefusedByOthers) {
+  for (const std::int64_t members : {1, 2}) {
+    const AttentionInput in = sourced(members);
+    Sourced attention(members);
+    AttentionContext context;
+    attention.forward(in, context);
+    EXPECT_TRUE(attention.seen.key_source.is_same(in.key_source));
+  }
+  AttentionInput in = good();
+  in.value_source = at::randn({1, 6, 7}, at::kDouble);
+  EXPECT_NE(message_of<TraitError>(in).find("no trait 'sources'"), std::string::npos);
+}
+
+TEST(AttentionContract, SourcesAreWidenedAsQueriesAre) {
+  AttentionInput in = sourced();
+  for (Tensor* x :
+       {&in.queries, &in.keys, &in.values, &in.query_source, &in.key_source, &in.value_source}) {
+    *x = x->to(at::kBFloat16);
+  }
+  Sourced attention;
+  AttentionContext context;
+  attention.forward(in, context);
+  for (const Tensor& x :
+       {attention.seen.query_source, attention.seen.key_source, attention.seen.value_source}) {
+    EXPECT_EQ(x.scalar_type(), at::kFloat);
+  }
+}
+
+TEST(AttentionContract, RefusesSourcesThatAreMissingOrOfAnotherShape) {
+  const std::pair<Tensor AttentionInput::*, const char*> all[] = {
+      {&AttentionInput::query_source, "query_source must be [members * B, Lq, query_width]"},
+      {&AttentionInput::key_source, "key_source must be [members * B, Lk, key_width]"},
+      {&AttentionInput::value_source, "value_source must be [members * B, Lk, value_width]"}};
+  Sourced attention;
+  AttentionContext context;
+  for (const auto& [field, expected] : all) {
+    const Tensor right = sourced().*field;
+    for (const Tensor& wrong : {Tensor(), right.narrow(1, 0, 5), right.narrow(2, 0, 4),
+                                right.repeat({2, 1, 1}), right.to(at::kFloat)}) {
+      AttentionInput in = sourced();
+      in.*field = wrong;
+      std::string message = "nothing was thrown";
+      try {
+        attention.forward(in, context);
+      } catch (const ShapeError& error) {
+        message = error.what();
+      }
+      const std::string name = std::string(expected).substr(0, 10);
+      EXPECT_NE(message.find(name), std::string::npos) << message;
+    }
+    AttentionInput in = sourced();
+    in.*field = Tensor();
+    try {
+      attention.forward(in, context);
+      ADD_FAILURE() << expected;
+    } catch (const ShapeError& error) {
+      EXPECT_NE(std::string(error.what()).find(expected), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(AttentionContract, RefusesAModelThatGivesNoSources) {
+  class Needing final : public Attention {
+   public:
+    explicit Needing(const AttentionShape& shape) : Attention(shape, {.sources = true}) {}
+
+   protected:
+    Tensor attend(const AttentionInput& input, AttentionContext&) override { return input.values; }
+  };
+  EXPECT_THROW(Needing({.heads = 2, .head_dim = 4}), ConfigError);
+  EXPECT_THROW(Needing({.heads = 2, .head_dim = 4, .query_width = 8, .key_width = 8}), ConfigError);
+}
+
+TEST(AttentionContract, AnOrderedAttentionRefusesAnInputWithoutTheCausalRule) {
+  AttentionInput in = sourced();
+  in.visible.causal = false;
+  Sourced attention;
+  AttentionContext context;
+  try {
+    attention.forward(in, context);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const TraitError& error) {
+    EXPECT_NE(std::string(error.what()).find("'ordered'"), std::string::npos) << error.what();
+  }
+}
+
+TEST(AttentionLosses, GatherByNameAndAreSingleNumbers) {
+  AttentionLosses losses;
+  losses.add("entropy", at::ones({1}));
+  losses.add("entropy", at::zeros({}));
+  ASSERT_EQ(losses.all().size(), 1U);
+  ASSERT_EQ(losses.all().at("entropy").size(), 2U);
+  EXPECT_EQ(losses.all().at("entropy")[0].dim(), 0);
+  EXPECT_THROW(losses.add("entropy", at::ones({2})), ShapeError);
+  EXPECT_THROW(losses.add("entropy", Tensor()), ShapeError);
+}
+
 TEST(ForwardState, KeepsOneObjectForEachType) {
   struct First {
     int value = 3;

@@ -53,6 +53,8 @@ TEST_F(Ensembles, AreNotForStepsInPartsBudgetsAndMeans) {
             "train.batching.budget makes batches of uneven size");
   EXPECT_EQ(obstacle("", {}, "train: {average: {decay: 0.9}}"),
             "train.average keeps means of the weights");
+  EXPECT_EQ(obstacle("", {}, "train: {attention_losses: {entropy: 0.1}}"),
+            "train.attention_losses weighs one loss of a layer, not one for each member");
 }
 
 }  // namespace

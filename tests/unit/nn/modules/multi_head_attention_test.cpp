@@ -40,6 +40,27 @@ class Spying final : public Attention {
   }
 };
 
+/// The same, and reads sources.
+class SpyingOnSources final : public Attention {
+ public:
+  explicit SpyingOnSources(const AttentionShape& shape)
+      : Attention(shape, {.causal = true,
+                          .different_lengths = true,
+                          .different_source = true,
+                          .sources = true}) {
+    own = register_parameter("own", at::zeros({shape.heads}));
+  }
+  AttentionInput seen;
+  Tensor own;  ///< so that an ensemble's heads stand side by side
+
+ protected:
+  Tensor attend(const AttentionInput& in, AttentionContext&) override {
+    seen = in;
+    return at::zeros({in.batch(), in.heads(), in.query_count(), in.values.size(3)},
+                     in.values.options());
+  }
+};
+
 template <class T>
 AttentionBuilder building() {
   return [](const AttentionShape& shape) { return std::make_shared<T>(shape); };
@@ -94,6 +115,198 @@ TEST(MultiHeadAttention, TakesQueriesKeysAndValuesFromThreeSequences) {
   EXPECT_LT(largest_difference(seen.queries, projected(q, "query.weight")), 1e-6);
   EXPECT_LT(largest_difference(seen.keys, projected(k, "key.weight")), 1e-6);
   EXPECT_LT(largest_difference(seen.values, projected(v, "value.weight")), 1e-6);
+}
+
+TEST(MultiHeadAttention, GivesSourcesToWhoReadsThem) {
+  at::manual_seed(7);
+  MultiHeadOptions options;
+  options.dim = 8, options.heads = 2;
+  MultiHeadAttention layer(options, building<SpyingOnSources>());
+  const auto& spy = static_cast<SpyingOnSources&>(layer.attention());
+  EXPECT_EQ(spy.shape().query_width, 8);
+  const Tensor x = at::randn({2, 5, 8}), other = at::randn({2, 3, 8});
+  AttentionContext context;
+  const auto expect = [&](const Tensor& queries, const Tensor& keys, const Tensor& values) {
+    EXPECT_TRUE(at::equal(spy.seen.query_source, queries));
+    EXPECT_TRUE(at::equal(spy.seen.key_source, keys));
+    EXPECT_TRUE(at::equal(spy.seen.value_source, values));
+  };
+  layer.forward(x, context);
+  expect(x, x, x);
+  layer.forward(other, x, x * 2, context);
+  expect(other, x, x * 2);
+  layer.forward_after(other, x, context, {});
+  expect(x, at::cat({other, x}, 1), at::cat({other, x}, 1));
+  const Tensor places = at::randn({3, 8});
+  layer.forward_placed(x, other, places, context);
+  expect(x, other + places, other + places);
+  KeyCache cache;
+  layer.forward_cached(x.narrow(1, 0, 2), cache, context, {});
+  layer.forward_cached(x.narrow(1, 2, 3), cache, context, {});
+  expect(x.narrow(1, 2, 3), x, x);
+  EXPECT_TRUE(at::equal(cache.last(4).sources, x.narrow(1, 1, 4)));
+}
+
+TEST(MultiHeadAttention, GivesAnEnsemblesSourcesMemberByMember) {
+  at::manual_seed(8);
+  MultiHeadOptions options;
+  options.dim = 8, options.heads = 2, options.members = 3;
+  MultiHeadAttention layer(options, building<SpyingOnSources>());
+  const auto& spy = static_cast<SpyingOnSources&>(layer.attention());
+  EXPECT_EQ(spy.shape().members, 3);
+  const Tensor x = at::randn({3 * 2, 5, 8});
+  AttentionContext context;
+  layer.forward(x, context);
+  EXPECT_EQ(spy.seen.queries.size(0), 2);
+  EXPECT_TRUE(at::equal(spy.seen.query_source, x));
+}
+
+/// The mean of all queries that are given, in each row: queries depend on each other.
+class MeanOfQueries final : public Attention {
+ public:
+  explicit MeanOfQueries(const AttentionShape& shape)
+      : Attention(shape, AttentionTraits::all_quadratic()) {}
+  bool couples_queries() const override { return true; }
+
+ protected:
+  Tensor attend(const AttentionInput& in, AttentionContext&) override {
+    const Tensor count = at::arange(1, in.query_count() + 1, in.queries.options());
+    return in.queries.cumsum(2) / count.unsqueeze(-1);
+  }
+};
+
+TEST(MultiHeadAttention, QueriesThatDependOnEachOtherAreAskedAgainBehindACache) {
+  at::manual_seed(9);
+  MultiHeadOptions options;
+  options.dim = 8, options.heads = 2;
+  MultiHeadAttention layer(options, building<MeanOfQueries>());
+  const Tensor x = at::randn({2, 5, 8});
+  AttentionContext context;
+  const Tensor whole = layer.forward(x, context);
+  KeyCache cache;
+  AttentionExtras extras;
+  extras.visible.causal = true;
+  const Tensor first = layer.forward_cached(x.narrow(1, 0, 2), cache, context, extras);
+  const Tensor rest = layer.forward_cached(x.narrow(1, 2, 3), cache, context, extras);
+  EXPECT_LT(largest_difference(at::cat({first, rest}, 1), whole), 1e-6);
+}
+
+/// Builds standard attention that asks for a projection.
+AttentionBuilder projecting(const Projection& projection) {
+  return [projection](const AttentionShape& shape) {
+    auto attention = std::make_shared<Plain>(shape);
+    attention->set_projection(projection);
+    return attention;
+  };
+}
+
+/// The layer by its definition, in loops over heads; `weights` are the layer's.
+Tensor naive_projected(const MultiHeadAttention& layer, const Tensor& x, std::int64_t heads,
+                       std::int64_t key_heads) {
+  const auto weights = layer.named_parameters();
+  const auto map = [&](const char* name, const Tensor& from) {
+    const std::string prefix = name;
+    return at::matmul(from, weights[prefix + ".weight"].t()) + weights[prefix + ".bias"];
+  };
+  const Tensor from = weights.contains("latent.weight") ? map("latent", x) : x;
+  const std::vector<Tensor> queries = map("query", x).chunk(heads, 2);
+  const std::vector<Tensor> keys = map("key", from).chunk(key_heads, 2);
+  const std::vector<Tensor> values = map("value", from).chunk(key_heads, 2);
+  std::vector<Tensor> merged;
+  for (std::int64_t h = 0; h < heads; ++h) {
+    const auto g = static_cast<std::size_t>(h / (heads / key_heads));
+    const Tensor& q = queries[static_cast<std::size_t>(h)];
+    const Tensor logits =
+        at::matmul(q, keys[g].transpose(1, 2)) / std::sqrt(static_cast<double>(q.size(2)));
+    merged.push_back(at::matmul(logits.softmax(-1), values[g]));
+  }
+  return map("output", at::cat(merged, 2));
+}
+
+TEST(MultiHeadAttention, HeadsOfQueriesShareHeadsOfKeys) {
+  for (const Projection projection :
+       {Projection{1, 0}, Projection{2, 0}, Projection{0, 6}, Projection{2, 6}}) {
+    at::manual_seed(10);
+    MultiHeadOptions options;
+    options.dim = 16, options.heads = 4;
+    MultiHeadAttention layer(options, projecting(projection));
+    layer.to(at::kDouble);
+    const at::NoGradGuard no_gradients;
+    for (const auto& parameter : layer.parameters()) parameter.normal_(0, 0.4);
+    const std::int64_t key_heads = projection.key_heads == 0 ? 4 : projection.key_heads;
+    const auto weights = layer.named_parameters();
+    EXPECT_EQ(weights["key.weight"].size(0), key_heads * 4);
+    const Tensor x = at::randn({2, 5, 16}, at::kDouble);
+    const Tensor expected = naive_projected(layer, x, 4, key_heads);
+    AttentionContext context;
+    EXPECT_LT(largest_difference(layer.forward(x, context), expected), kTolerance);
+    // Token by token, the cache holds what the heads share.
+    AttentionExtras extras;
+    extras.visible.causal = true;
+    const Tensor whole = layer.forward(x, context, extras);
+    KeyCache cache;
+    std::vector<Tensor> parts;
+    for (const auto& [first, count] : {std::pair{0, 2}, std::pair{2, 3}}) {
+      parts.push_back(layer.forward_cached(x.narrow(1, first, count), cache, context, extras));
+    }
+    EXPECT_LT(largest_difference(at::cat(parts, 1), whole), kTolerance);
+    EXPECT_EQ(cache.tokens(), 5);
+    if (projection.rank > 0) {
+      EXPECT_EQ(cache.latent.sizes(), at::IntArrayRef({2, 5, 6}));
+      EXPECT_FALSE(cache.keys.defined());
+    } else {
+      EXPECT_EQ(cache.keys.size(1), key_heads);
+    }
+  }
+}
+
+TEST(MultiHeadAttention, AnEnsembleSharesHeadsOfKeysWithinEachMember) {
+  at::manual_seed(11);
+  constexpr std::int64_t kMembers = 3;
+  MultiHeadOptions options;
+  options.dim = 16, options.heads = 4;
+  std::vector<std::shared_ptr<MultiHeadAttention>> singles;
+  for (std::int64_t m = 0; m < kMembers; ++m) {
+    singles.push_back(std::make_shared<MultiHeadAttention>(options, projecting({2, 6})));
+  }
+  options.members = kMembers;
+  MultiHeadAttention together(options, projecting({2, 6}));
+  const at::NoGradGuard no_gradients;
+  for (const auto& item : together.named_parameters()) {
+    std::vector<Tensor> rows;
+    for (const auto& single : singles) rows.push_back(single->named_parameters()[item.key()]);
+    Tensor(item.value()).copy_(at::cat(rows));
+  }
+  const Tensor x = at::randn({kMembers * 2, 5, 16});
+  AttentionContext context;
+  const Tensor found = together.forward(x, context);
+  for (std::int64_t m = 0; m < kMembers; ++m) {
+    const Tensor alone =
+        singles[static_cast<std::size_t>(m)]->forward(x.narrow(0, 2 * m, 2), context);
+    EXPECT_LT(largest_difference(found.narrow(0, 2 * m, 2), alone), 1e-5);
+  }
+}
+
+TEST(MultiHeadAttention, RefusesProjectionsThatDoNotFit) {
+  MultiHeadOptions options;
+  options.dim = 16, options.heads = 4;
+  EXPECT_THAT(message_of<ConfigError>([&] {
+                MultiHeadAttention(options, projecting({3, 0}));
+              }),
+              HasSubstr("3 heads of keys do not divide 4 heads of queries"));
+  options.key_source = 8;
+  EXPECT_THAT(message_of<ConfigError>([&] {
+                MultiHeadAttention(options, projecting({0, 4}));
+              }),
+              HasSubstr("cannot share a projection of a low rank"));
+}
+
+TEST(MultiHeadAttention, AProjectionThatNoLayerReadsIsAnError) {
+  const AttentionInput in = testing::random_input(1, 2, 3, 3, 4, 4);
+  const auto attention = projecting({1, 0})({.heads = 2, .head_dim = 4});
+  AttentionContext context;
+  EXPECT_THAT(message_of<ConfigError>([&] { attention->forward(in, context); }),
+              HasSubstr("attention.projection"));
 }
 
 TEST(MultiHeadAttention, PacksProjectionsOfDifferentWidths) {
