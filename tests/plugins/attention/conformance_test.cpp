@@ -14,6 +14,9 @@ using conformance::CheckResult;
 using conformance::Outcome;
 using conformance::Subject;
 
+const AttentionShape kShape{
+    .heads = 2, .head_dim = 4, .query_width = 8, .key_width = 8, .value_width = 8};
+
 struct Configured {
   std::string name;  ///< of the test
   std::string id;
@@ -29,7 +32,7 @@ Subject subject_of(const Configured& attention) {
   subject.build = [attention](const AttentionShape& shape) {
     return testing::make_attention(attention.id, shape, attention.options);
   };
-  subject.declared = subject.build({.heads = 2, .head_dim = 4})->traits();
+  subject.declared = subject.build(kShape)->traits();
   subject.may_refuse = attention.options != "{}";
   return subject;
 }
@@ -103,7 +106,7 @@ TEST_P(EveryKernel, KeepsTheContractWhereItServes) {
     return std::make_shared<ByKernel>(testing::make_attention(attention, shape), kernel, served,
                                       refused);
   };
-  subject.declared = testing::make_attention(attention, {.heads = 2, .head_dim = 4})->traits();
+  subject.declared = testing::make_attention(attention, kShape)->traits();
   for (const CheckResult& result : conformance::run_checks(subject)) {
     // All pairs are what the explicit form is.
     if (result.check == "linear_cost" && kernel == AttentionKernel::explicit_form) continue;
