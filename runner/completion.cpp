@@ -240,9 +240,15 @@ void add_keys(const Schema& keys, const std::string& current, bool with_signs, A
   }
 }
 
-/// `attention=` and `attention.use=`, of an experiment or in what a suite changes.
+/// `attention=`, `attention.use=` and `attention.layers.last=`, of an experiment or in what a suite
+/// changes.
 bool names_attention(std::string_view key) {
+  constexpr std::string_view kLayers = ".layers";
   if (key.ends_with(".use")) key.remove_suffix(4);
+  const std::size_t dot = key.rfind('.');
+  if (dot != std::string_view::npos && key.substr(0, dot).ends_with(kLayers)) {
+    key = key.substr(0, dot - kLayers.size());
+  }
   return key == "attention" || key.ends_with(".attention");
 }
 

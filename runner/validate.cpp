@@ -26,8 +26,9 @@ std::string check(const std::string& what, const Words& overrides, const Catalog
   }
   const Experiment experiment = load_experiment(path, overrides, catalogue);
   return fmt::format("model {}, attention {}, dataset {}, task {}, {}{}", experiment.model.name,
-                     experiment.attention.name, experiment.dataset.name, experiment.task.name,
-                     experiment.seeds.size(), experiment.seeds.size() == 1 ? " seed" : " seeds");
+                     mechanisms_text(experiment.attention), experiment.dataset.name,
+                     experiment.task.name, experiment.seeds.size(),
+                     experiment.seeds.size() == 1 ? " seed" : " seeds");
 }
 
 }  // namespace

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::string_view kSetOrigin = "set of attention ";
 constexpr std::string_view kMatchOrigin = "match of ";
+constexpr std::string_view kTuneOrigin = "tune of attention ";
 constexpr std::string_view kBefore = "    before, ";
 
 /// "place: key = value". A place may hold ": " and " = " too (an argument); a key holds neither.
@@ -87,8 +88,13 @@ std::string match_origin(const std::string& held, const std::string& baseline) {
   return fmt::format("{}{} with {}", kMatchOrigin, held, baseline);
 }
 
+std::string tune_origin(const std::string& attention, const std::string& where) {
+  return fmt::format("{}'{}' ({})", kTuneOrigin, attention, where);
+}
+
 bool is_of_attention(std::string_view place) {
-  return place.starts_with(kSetOrigin) || place.starts_with(kMatchOrigin);
+  return place.starts_with(kSetOrigin) || place.starts_with(kMatchOrigin) ||
+         place.starts_with(kTuneOrigin);
 }
 
 }  // namespace attnlab

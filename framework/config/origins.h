@@ -26,7 +26,9 @@ std::vector<RecordedOrigin> read_origins(const std::string& text);
 std::string set_origin(const std::string& attention, const std::string& where);
 /// The place of a value that `match` gave: "match of parameters with standard".
 std::string match_origin(const std::string& held, const std::string& baseline);
-/// Whether a place is one of those two: readers of runs count the value as part of the attention.
+/// The place of a value that tries of a suite's `tune` chose. @param where "file:line:column"
+std::string tune_origin(const std::string& attention, const std::string& where);
+/// Whether a place is one of those three: readers of runs count the value as part of the attention.
 /// @param place  may be a whole line of origins.txt
 bool is_of_attention(std::string_view place);
 

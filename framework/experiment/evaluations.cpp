@@ -293,6 +293,14 @@ void check_judge(const EvaluationEntry& entry, const TrainOptions& train, const 
   }
 }
 
+/// Labels of an attention and of those of its `layers` change nothing.
+void erase_labels(Node& part) {
+  part.erase("as");
+  Node* layers = part.find("layers");
+  if (layers == nullptr) return;
+  for (auto& [key, section] : layers->entries()) section.erase("as");
+}
+
 /// The entries whose results the metric is made of become part of the training.
 void find_judges(const std::vector<EvaluationEntry>& entries, const Node& evaluate,
                  const Node& metric, Experiment& experiment, Problems& problems) {
@@ -308,12 +316,10 @@ void find_judges(const std::vector<EvaluationEntry>& entries, const Node& evalua
   for (const EvaluationEntry& entry : entries) {
     if (entry.name != key && entry.group != key) continue;
     check_judge(entry, experiment.train, metric.place(), problems);
-    const Experiment& judge = entry.experiment;
-    for (const auto& [part, own] : {std::pair(&judge.model, &experiment.model),
-                                    std::pair(&judge.attention, &experiment.attention),
-                                    std::pair(&judge.task, &experiment.task),
-                                    std::pair(&judge.dataset, &experiment.dataset)}) {
-      if (part->path != own->path) experiment.judges.push_back(*part);
+    const std::vector<const Part*> own = experiment.parts();
+    for (const Part* part : entry.experiment.parts()) {
+      const auto is_it = [&](const Part* one) { return one->path == part->path; };
+      if (std::none_of(own.begin(), own.end(), is_it)) experiment.judges.push_back(*part);
     }
   }
 }
@@ -386,13 +392,10 @@ std::string evaluation_hash(const EvaluationEntry& entry, const std::string& wei
       fmt::format("weights={};{};{}", weights, entry.options.weights, entry.options.split);
   for (const char* key : kParts) {
     Node part = experiment.resolved.at(key);
-    part.erase("as");  // a label, which changes nothing
+    erase_labels(part);
     all += ";" + canonical_text(part);
   }
-  for (const Part* part :
-       {&experiment.model, &experiment.attention, &experiment.task, &experiment.dataset}) {
-    all += ";" + file_hash(part->path);
-  }
+  for (const Part* part : experiment.parts()) all += ";" + file_hash(part->path);
   return hex(fingerprint(all)).substr(0, 8);
 }
 

@@ -86,8 +86,11 @@ void read_parts(const Node& composed, const Catalogue& catalogue, Experiment& ex
     check_fields(of_model, {of_data}, problems);
     if (task != nullptr) check_fields({experiment.task, *task}, {of_model, of_data}, problems);
   }
-  if (model != nullptr && attention != nullptr) {
-    check_traits(experiment.model, *model, experiment.attention, *attention, unfit);
+  if (model == nullptr || attention == nullptr) return;
+  check_traits(experiment.model, *model, experiment.attention, *attention, unfit);
+  for (const Part& other : experiment.attention.others) {
+    const Manifest& has = *catalogue.find(Kind::attention, other.id).manifest;
+    check_traits(experiment.model, *model, other, has, unfit);
   }
 }
 
@@ -215,6 +218,13 @@ std::string trained_text(const Experiment& experiment, bool with_attention) {
 }
 
 }  // namespace
+
+std::vector<const Part*> Experiment::parts() const {
+  std::vector<const Part*> all = {&model, &attention};
+  for (const Part& other : attention.others) all.push_back(&other);
+  all.insert(all.end(), {&task, &dataset});
+  return all;
+}
 
 std::string Experiment::hash() const { return hex(fingerprint(trained_text(*this, true))); }
 

@@ -53,6 +53,8 @@ struct Experiment {
   /// The whole composition with every default filled in; loads again to the same experiment.
   Node resolved;
 
+  /// Model, attention, the attentions of its `layers`, task, dataset. One plugin may serve several.
+  std::vector<const Part*> parts() const;
   /// 16 hexadecimal digits of everything that training depends on, that is but for name, seeds,
   /// `published` and `evaluate` (the entry that `train.early_stop.metric` names aside): equal for
   /// equal experiments, however their numbers are written (1e-3 or 0.001). A trace changes no

@@ -110,9 +110,8 @@ std::string Identity::hash() const {
 
 Identity identity_of(const Experiment& experiment, const std::string& data) {
   Identity identity{experiment.hash(), {}, data, framework_revision(), {}};
-  for (const Part* part :
-       {&experiment.model, &experiment.attention, &experiment.task, &experiment.dataset}) {
-    identity.plugins[std::string(name_of(part->kind))] = {part->name, file_hash(part->path)};
+  for (const Part* part : experiment.parts()) {
+    identity.plugins[section_key(*part)] = {part->name, file_hash(part->path)};
   }
   for (const Part& judge : experiment.judges) {
     const std::string key = "judging " + std::string(name_of(judge.kind));

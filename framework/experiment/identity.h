@@ -22,8 +22,9 @@ struct PluginFile {
 
 struct Identity {
   std::string configuration;  ///< Experiment::hash()
-  /// By kind: "model", "attention", "task", "dataset", "judging task" and the like for others that
-  /// choose the epoch (Experiment::judges), and "init.from" for a file that parameters begin with.
+  /// By section: "model", "attention", "attention.layers.last", "task", "dataset", "judging task"
+  /// and the like for others that choose the epoch (Experiment::judges), and "init.from" for a file
+  /// that parameters begin with.
   std::map<std::string, PluginFile> plugins;
   /// The dataset's fingerprint with seed 0 (data made by rule have one for each seed, and a run's
   /// seed stands in its folder's name anyway); empty where it is not known.

@@ -62,9 +62,9 @@ void keep_counted(Node& map, const Schema& schema, Role role) {
   }
 }
 
-/// The options of the plugin that a composition names for a part; null when it names none.
-const Schema* options_of(const Node& composed, Kind kind, const Catalogue& catalogue) {
-  const Node* part = composed.find(name_of(kind));
+/// The options of the plugin that a section names; null when it names none.
+/// @param part  null: there is no section
+const Schema* options_of(const Node* part, Kind kind, const Catalogue& catalogue) {
   if (part == nullptr) return nullptr;
   const Node* use = part->is_map() ? part->find("use") : part;
   if (use == nullptr) return nullptr;
@@ -73,6 +73,37 @@ const Schema* options_of(const Node& composed, Kind kind, const Catalogue& catal
     if (use->text() == manifest.name || use->text() == manifest.id) return &manifest.options;
   }
   return nullptr;
+}
+
+/// `layers` of an attention.
+/// @param section  keys of what stands below one of its keys
+OptionSpec layers_key(const Schema& section) {
+  OptionSpec key = make_option("layers", OptionSpec::Type::map,
+                               "what some layers have instead: first, last, every_4, 2, 4-7 "
+                               "(counted from 0), first+last, each {use: NAME, options...}");
+  key.optional = true;
+  key.options = {make_group("NAME", section, "the mechanism of these layers")};
+  return key;
+}
+
+OptionSpec* find_named(Schema& schema, std::string_view name) {
+  const auto found = std::find_if(schema.begin(), schema.end(),
+                                  [&](const OptionSpec& one) { return one.name == name; });
+  return found == schema.end() ? nullptr : &*found;
+}
+
+/// Adds to the keys of each mechanism of `attention.layers` the options of its plugin.
+void add_options_of_layers(Schema& keys, const Node& composed, const Catalogue& catalogue) {
+  const Node* attention = composed.find("attention");
+  const Node* layers = attention == nullptr ? nullptr : attention->find("layers");
+  if (layers == nullptr) return;
+  OptionSpec* key = find_named(find_named(keys, "attention")->options, "layers");
+  for (const auto& [name, section] : layers->entries()) {
+    const Schema* options = options_of(&section, Kind::attention, catalogue);
+    if (options == nullptr) continue;
+    Schema& known = find_named(key->options, name)->options;
+    known.insert(known.end(), options->begin(), options->end());
+  }
 }
 
 }  // namespace
@@ -87,6 +118,10 @@ Schema part_keys(Kind kind, const Schema* options, const Catalogue& catalogue) {
   if (kind == Kind::attention) {
     keys.push_back(make_option("as", OptionSpec::Type::string,
                                "what folders and tables call it; else the plugin's name"));
+    keys.push_back(layers_key(keys));
+    keys.push_back(make_group("projection", schema_of<ProjectionOptions>(),
+                              "how layers make keys and values: fewer heads, or of a low rank"));
+    keys.back().optional = true;
   }
   if (options != nullptr) keys.insert(keys.end(), options->begin(), options->end());
   return keys;
@@ -99,10 +134,13 @@ Schema experiment_keys(const Node& composed, const Catalogue& catalogue) {
   for (OptionSpec& key : keys) {
     for (const Kind kind : {Kind::model, Kind::attention, Kind::task, Kind::dataset}) {
       if (key.name != name_of(kind)) continue;
-      key.options = part_keys(kind, options_of(composed, kind, catalogue), catalogue);
+      const Node* part = composed.find(name_of(kind));
+      key.options = part_keys(kind, options_of(part, kind, catalogue), catalogue);
     }
   }
-  return with_names(std::move(keys), composed);
+  keys = with_names(std::move(keys), composed);
+  add_options_of_layers(keys, composed, catalogue);
+  return keys;
 }
 
 Role role_of(const KeyPath& path) {

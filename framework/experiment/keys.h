@@ -9,7 +9,7 @@
 
 namespace attnlab {
 
-/// A part's keys: `use`, `as` where the kind has labels, and the plugin's options.
+/// A part's keys: `use`, `as`, `layers` and `projection` of an attention, and the plugin's options.
 /// @param options  null: those of no plugin
 Schema part_keys(Kind kind, const Schema* options, const Catalogue& catalogue);
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "framework/base/text.h"
+#include "framework/config/attention_section.h"
 #include "framework/config/compose.h"
 #include "framework/experiment/compositions.h"
 #include "framework/experiment/fields.h"
@@ -17,26 +19,18 @@ namespace attnlab {
 namespace {
 
 /// A part's section as a map with `use`; `attention: quest` is short for `attention: {use: quest}`.
-Node section_of(const Node& composed, const std::string& key, Problems& problems) {
-  const Node* given = composed.find(key);
-  if (given == nullptr || given->is_null()) {
-    add_problem(
-        problems, composed.place(),
-        fmt::format(
-            "the experiment has no '{0}'; add {0}: {{use: NAME}} (attnlab list {0} shows names)",
-            key));
-    return {};
-  }
-  Node section = *given;
-  if (given->is_scalar()) {
-    section = Node::map(given->place());
-    section.set("use", *given);
+/// @param key  what messages call it
+Node section_of(const Node& given, const std::string& key, Kind kind, Problems& problems) {
+  Node section = given;
+  if (given.is_scalar()) {
+    section = Node::map(given.place());
+    section.set("use", given);
   }
   const Node* use = section.find("use");
   if (use != nullptr && use->is_scalar() && !must_be_given(*use)) return section;
-  add_problem(
-      problems, given->place(),
-      fmt::format("{0}: expected {{use: NAME, options...}} (attnlab list {0} shows names)", key));
+  add_problem(problems, given.place(),
+              fmt::format("{}: expected {{use: NAME, options...}} (attnlab list {} shows names)",
+                          key, name_of(kind)));
   return {};
 }
 
@@ -59,7 +53,11 @@ Node with_named_attention(const Node& section, const Catalogue& catalogue) {
   interpolate(whole);
   const Node* use = whole.find("use");
   if (use == nullptr || !use->is_scalar() || use->text() == name) return section;
-  if (whole.find("as") == nullptr) whole.set("as", section.at("use"));
+  if (whole.find("as") == nullptr) {
+    Node label = section.at("use");
+    label.set_text(attention_label(section));
+    whole.set("as", std::move(label));
+  }
   Node own = section;
   own.erase("use");
   merge(whole, own);
@@ -86,31 +84,40 @@ void fill_in_preset(const Schema& schema, Part& part) {
   }
 }
 
-}  // namespace
+std::vector<const LayerChoice*> choices_of(const Part& stack) {
+  std::vector<const LayerChoice*> choices;
+  choices.reserve(stack.others.size());
+  for (const Part& other : stack.others) choices.push_back(&other.layers);
+  return choices;
+}
 
-const Manifest* resolve_part(const Node& composed, Kind kind, const Catalogue& catalogue,
-                             Part& part, Node& resolved, Problems& problems) {
-  const std::string key(name_of(kind));
-  Node section = section_of(composed, key, problems);
-  if (section.is_null()) return nullptr;
-  part.kind = kind;
-  part.place = section.at("use").place();
-  if (kind == Kind::attention) section = with_named_attention(section, catalogue);
+/// A section with every option filled in, and the manifest of its plugin: null when there were
+/// problems with that.
+struct ResolvedSection {
+  const Manifest* manifest = nullptr;
+  Node whole;
+};
+
+/// @param section  a map with `use`
+/// @param key      what messages call it: "model", "attention.layers.last"
+/// @param part     its kind and place are known
+ResolvedSection resolve_section(Node section, const std::string& key, const Catalogue& catalogue,
+                                Part& part, Problems& problems) {
   part.name = section.at("use").text();
   const Node use = section.at("use");
   section.erase("use");
-  const Node* as = kind == Kind::attention ? section.find("as") : nullptr;
+  const Node* as = part.kind == Kind::attention ? section.find("as") : nullptr;
   const std::string wrong = as == nullptr        ? ""
                             : must_be_given(*as) ? "a value must be given here"
                                                  : name_problem(as->text());
-  if (!wrong.empty()) add_problem(problems, as->place(), "attention.as: " + wrong);
+  if (!wrong.empty()) add_problem(problems, as->place(), fmt::format("{}.as: {}", key, wrong));
   const Candidate* plugin = nullptr;
   try {
-    plugin = &catalogue.find(kind, part.name);
+    plugin = &catalogue.find(part.kind, part.name);
     check_installed(plugin->path);
   } catch (const PluginError& error) {
     add_problem(problems, part.place, fmt::format("{}: {}", key, error.what()));
-    return nullptr;
+    return {};
   }
   name_after(*plugin, part);
   if (as != nullptr) part.label = as->text();
@@ -121,32 +128,192 @@ const Manifest* resolve_part(const Node& composed, Kind kind, const Catalogue& c
     section.erase("as");
   }
   part.options = resolve_options(section, plugin->manifest->options, key,
-                                 fmt::format("{} '{}'", key, part.name), problems);
+                                 fmt::format("{} '{}'", name_of(part.kind), part.name), problems);
   try {
     check_declared_fields({part, *plugin->manifest});
   } catch (const PluginError& error) {
     add_problem(problems, part.place,
                 fmt::format("{}: its manifest says {}; mend its .takes and .gives", part.path,
                             error.what()));
-    return nullptr;
+    return {};
   }
   for (const auto& [name, value] : part.options.entries()) whole.set(name, value);
-  resolved.set(key, std::move(whole));
   fill_in_preset(plugin->manifest->options, part);
-  return &*plugin->manifest;
+  return {&*plugin->manifest, std::move(whole)};
+}
+
+/// One entry of `layers`.
+/// @returns its section resolved; null where it has problems.
+Node resolve_layer(const Node& layers, const std::string& name, const Catalogue& catalogue,
+                   Part& stack, Problems& problems) {
+  const std::string key = "attention.layers." + name;
+  Part part;
+  part.kind = Kind::attention;
+  try {
+    part.layers = parse_layer_choice(name, layers.key_place(name));
+  } catch (const ConfigError& error) {
+    problems.emplace_back(error.what());
+    return {};
+  }
+  Node section = section_of(layers.at(name), key, part.kind, problems);
+  if (section.is_null()) return {};
+  part.place = section.at("use").place();
+  section = with_named_attention(section, catalogue);
+  for (const char* whole : {"layers", "projection"}) {
+    const Node* inner = section.find(whole);
+    if (inner == nullptr) continue;
+    add_problem(problems, inner->place(),
+                fmt::format("{}: a layer has one mechanism; '{}' is of the whole stack and stands "
+                            "below attention",
+                            key, whole));
+    return {};
+  }
+  ResolvedSection own = resolve_section(std::move(section), key, catalogue, part, problems);
+  if (own.manifest == nullptr) return {};
+  stack.others.push_back(std::move(part));
+  return std::move(own.whole);
+}
+
+/// Fills in what some layers have in the place of `stack`.
+/// @param layers  the section; null: there is none
+/// @returns it with every option filled in, sorted by its keys: the order of a file means nothing.
+Node resolve_layers(const Node& layers, const Catalogue& catalogue, Part& stack,
+                    Problems& problems) {
+  if (layers.is_null()) return {};
+  if (!layers.is_map()) {
+    add_problem(
+        problems, layers.place(),
+        "attention.layers: expected a map like {every_4: standard}, found " + to_flow(layers));
+    return {};
+  }
+  std::vector<std::string> names;
+  for (const auto& [name, section] : layers.entries()) names.push_back(name);
+  std::sort(names.begin(), names.end());
+  Node whole = Node::map(layers.place());
+  for (const std::string& name : names) {
+    Node section = resolve_layer(layers, name, catalogue, stack, problems);
+    if (section.is_null()) continue;
+    whole.set(name, std::move(section));
+    whole.set_key_place(name, layers.key_place(name));
+  }
+  check_choices(choices_of(stack), std::nullopt, problems);
+  return whole;
+}
+
+/// @param given  `attention.projection`; null: it is not there
+/// @returns it with every option filled in; null where it asks for nothing, as if it were not
+/// there.
+Node resolve_projection(const Node& given, Part& part, Problems& problems) {
+  if (given.is_null()) return {};
+  const std::size_t before = problems.size();
+  Node whole = resolve_options(given, schema_of<ProjectionOptions>(), "attention.projection",
+                               "attention.projection", problems);
+  if (problems.size() > before) return {};
+  part.projection = read_options<ProjectionOptions>(whole);
+  if (part.projection.key_heads == 0 && part.projection.rank == 0) return {};
+  return whole;
+}
+
+}  // namespace
+
+const Manifest* resolve_part(const Node& composed, Kind kind, const Catalogue& catalogue,
+                             Part& part, Node& resolved, Problems& problems) {
+  const std::string key(name_of(kind));
+  const Node* given = composed.find(key);
+  if (given == nullptr || given->is_null()) {
+    add_problem(
+        problems, composed.place(),
+        fmt::format(
+            "the experiment has no '{0}'; add {0}: {{use: NAME}} (attnlab list {0} shows names)",
+            key));
+    return nullptr;
+  }
+  Node section = section_of(*given, key, kind, problems);
+  if (section.is_null()) return nullptr;
+  part.kind = kind;
+  part.place = section.at("use").place();
+  Node layers, projection;
+  if (kind == Kind::attention) {
+    section = with_named_attention(section, catalogue);
+    if (const Node* some = section.find("layers")) layers = *some;
+    section.erase("layers");
+    if (const Node* some = section.find("projection")) projection = *some;
+    section.erase("projection");
+  }
+  ResolvedSection own = resolve_section(std::move(section), key, catalogue, part, problems);
+  Node of_layers = resolve_layers(layers, catalogue, part, problems);
+  projection = resolve_projection(projection, part, problems);
+  if (own.manifest == nullptr) return nullptr;
+  if (!projection.is_null()) own.whole.set("projection", std::move(projection));
+  if (!part.others.empty()) {
+    own.whole.set("layers", std::move(of_layers));
+    part.label = attention_label(own.whole);
+    if (own.whole.find("as") == nullptr && part.label.size() > kLongestName) {
+      add_problem(problems, part.place,
+                  fmt::format("attention: '{}' is too long to be a file's name; name it: "
+                              "attention.as",
+                              part.label));
+    }
+  }
+  resolved.set(key, std::move(own.whole));
+  return own.manifest;
+}
+
+std::string section_key(const Part& part) {
+  const std::string kind(name_of(part.kind));
+  return part.layers.key.empty() ? kind : fmt::format("{}.layers.{}", kind, part.layers.key);
+}
+
+std::string mechanisms_text(const Part& attention) {
+  if (attention.others.empty()) return attention.name;
+  std::vector<std::string> others;
+  for (const Part& other : attention.others) {
+    others.push_back(fmt::format("{}: {}", other.layers.key, other.name));
+  }
+  return fmt::format("{} ({})", attention.name, join(others, ", "));
+}
+
+const Part& mechanism_of(const Part& attention, std::int64_t layer, std::int64_t layers) {
+  Problems problems;
+  check_choices(choices_of(attention), layers, problems);
+  if (!problems.empty()) throw ConfigError(problems);
+  const auto named =
+      std::find_if(attention.others.begin(), attention.others.end(),
+                   [&](const Part& other) { return other.layers.has(layer, layers); });
+  return named == attention.others.end() ? attention : *named;
+}
+
+bool reads_both_ways(const Part& attention) {
+  const Node* value = attention.options.find("both_ways");
+  return value != nullptr && value->as_bool().value_or(false);
 }
 
 void check_traits(const Part& model, const Manifest& needs, const Part& attention,
                   const Manifest& has, Problems& problems) {
-  for (const std::string& trait : needs.needs) {
+  const auto honours = [&](const std::string& trait) {
     const auto found = has.traits.find(trait);
-    if (found != has.traits.end() && found->second) continue;
+    return found != has.traits.end() && found->second;
+  };
+  const std::string key = section_key(attention);
+  const std::string who = fmt::format("attention '{}'{}", attention.name,
+                                      attention.layers.key.empty() ? "" : " of " + key);
+  for (const std::string& trait : needs.needs) {
+    if (honours(trait)) continue;
     add_problem(
         problems, attention.place,
-        fmt::format(
-            "attention '{}' does not honour '{}', which model '{}' needs; choose another attention",
-            attention.name, trait, model.name));
+        fmt::format("{} does not honour '{}', which model '{}' needs; choose another attention",
+                    who, trait, model.name));
   }
+  const bool causal =
+      std::find(needs.needs.begin(), needs.needs.end(), "causal") != needs.needs.end();
+  const OptionSpec* both_ways = find_option(has.options, "both_ways");
+  const bool has_choice = both_ways != nullptr && both_ways->type == OptionSpec::Type::boolean;
+  if (causal || !honours("ordered") || (has_choice && reads_both_ways(attention))) return;
+  add_problem(
+      problems, attention.place,
+      fmt::format("{} needs the causal rule, which model '{}' does not have; {}", who, model.name,
+                  has_choice ? fmt::format("set {}.both_ways to true, or choose another", key)
+                             : "choose another"));
 }
 
 Part part_of(Kind kind, const std::string& name, const Node& options, const Catalogue& catalogue) {

@@ -1,10 +1,14 @@
 // The parts of an experiment: plugins that its sections name, with their options.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "framework/config/node.h"
 #include "framework/config/problems.h"
+#include "framework/experiment/layer_choice.h"
+#include "framework/experiment/projection_options.h"
 #include "framework/manifest/discovery.h"
 
 namespace attnlab {
@@ -18,7 +22,27 @@ struct Part {
   Place place;        ///< where `use:` stands
   std::string path;   ///< the plugin's file
   std::string id;     ///< "lab/name"
+  /// Of an attention: what some layers have in its place (`layers:`), sorted by their keys.
+  std::vector<Part> others;
+  LayerChoice layers;  ///< of one of those: which layers; else without a key
+  /// Of an attention: how all its layers make keys and values.
+  ProjectionOptions projection;
 };
+
+/// Where a part stands in an experiment: "model", "attention", "attention.layers.last".
+std::string section_key(const Part& part);
+
+/// "linear"; "linear (every_4: standard)".
+std::string mechanisms_text(const Part& attention);
+
+/// The mechanism of one layer: of `others` that which names it, else the attention itself.
+/// @param layers  how many the stack has
+/// @throws ConfigError where a key names a layer that is not there, or two of them name one.
+const Part& mechanism_of(const Part& attention, std::int64_t layer, std::int64_t layers);
+
+/// Whether an attention with the trait `ordered` was asked to do without the causal rule: its
+/// option `both_ways`.
+bool reads_both_ways(const Part& attention);
 
 /// One part outside any experiment, its options checked and filled in.
 /// @param name     "quest" or "attnlab/quest"
@@ -34,7 +58,9 @@ Part part_of(Kind kind, const std::string& name, const Node& options, const Cata
 const Manifest* resolve_part(const Node& composed, Kind kind, const Catalogue& catalogue,
                              Part& part, Node& resolved, Problems& problems);
 
-/// Appends to `problems` each trait that the model needs and the attention lacks.
+/// Appends to `problems` each trait that the model needs and the attention lacks, and that the
+/// attention needs the causal rule where the model has none.
+/// @param attention  one mechanism: those of its `others` are checked by themselves
 void check_traits(const Part& model, const Manifest& needs, const Part& attention,
                   const Manifest& has, Problems& problems);
 

@@ -229,6 +229,15 @@ auto build_part(const Part& part, Build&& build) {
   }
 }
 
+/// The mechanism that a composition has in one layer.
+const Part& mechanism_in(const Part& attention, const AttentionShape& shape) {
+  try {
+    return mechanism_of(attention, shape.layer, shape.layers);
+  } catch (const ConfigError& error) {
+    throw PlacedError(error.what());
+  }
+}
+
 }  // namespace
 
 const PluginEntry& Registry::load(Kind kind, const std::string& name) {
@@ -262,6 +271,7 @@ std::shared_ptr<Attention> Registry::attention(const Part& part, const Attention
   built->traits().each([&](std::string_view trait, bool honoured) {
     const auto declared = manifest.traits.find(std::string(trait));
     if (declared != manifest.traits.end() && declared->second == honoured) return;
+    if (trait == "ordered" && !honoured && reads_both_ways(part)) return;
     throw PluginError(
         fmt::format("{}: attention '{}': the trait '{}' of its code differs from its kTraits; give "
                     "both the same",
@@ -272,11 +282,13 @@ std::shared_ptr<Attention> Registry::attention(const Part& part, const Attention
 
 AttentionBuilder Registry::attention_builder(const Part& part, const RandomStreams& streams) {
   return [this, part, streams](const AttentionShape& shape) {
+    const Part& own = mechanism_in(part, shape);
     at::Generator generator = at::detail::getDefaultCPUGenerator();
     const Tensor before = generator.get_state();
     generator.set_current_seed(streams.key("attention", static_cast<std::uint64_t>(shape.layer)));
-    auto built = attention(part, shape);
+    auto built = attention(own, shape);
     generator.set_state(before);
+    built->set_projection({part.projection.key_heads, part.projection.rank});
     return built;
   };
 }

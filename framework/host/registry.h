@@ -35,7 +35,9 @@ class Registry {
 
   /// The attention factory of a model. Each layer's own parameters come from the stream
   /// ("attention", layer), so that the rest of the model starts from the same weights whatever the
-  /// attention. Lives as long as this registry.
+  /// attention. Where `part` names other mechanisms for some layers, those have them; it throws a
+  /// ConfigError with the key's place for layers that a stack does not have. Lives as long as this
+  /// registry.
   AttentionBuilder attention_builder(const Part& part, const RandomStreams& streams);
 
  private:

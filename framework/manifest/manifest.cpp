@@ -83,8 +83,10 @@ Manifest parse_manifest(const std::string& text) {
   manifest.ensemble = root.value("ensemble", false);
   manifest.options = schema_from(root.at("options"));
   for (const OptionSpec& option : manifest.options) {
-    const bool label = manifest.kind == Kind::attention && option.name == "as";
-    if (option.name != "use" && !label) continue;
+    const bool own =
+        manifest.kind == Kind::attention &&
+        (option.name == "as" || option.name == "layers" || option.name == "projection");
+    if (option.name != "use" && !own) continue;
     throw Error(fmt::format("'{}' cannot be the name of an option: it chooses the plugin itself",
                             option.name));
   }

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "framework/base/text.h"
+#include "framework/config/attention_section.h"
 #include "framework/config/compose.h"
 #include "framework/document/markup.h"
 
@@ -68,8 +69,12 @@ constexpr Kind kKinds[] = {Kind::attention, Kind::model, Kind::task, Kind::datas
 
 using Used = std::set<std::pair<Kind, std::string>>;
 
-/// A part is a map with `use`, or a name alone.
+/// A part is a map with `use`, or a name alone; an attention may name several.
 void add_part(Kind kind, const Node* part, Used& used) {
+  if (kind == Kind::attention && part != nullptr) {
+    for (const NamedMechanism& one : mechanisms_in(*part)) used.emplace(kind, one.name);
+    return;
+  }
   const Node* name = part == nullptr || !part->is_map() ? part : part->find("use");
   if (name != nullptr && name->is_scalar()) used.emplace(kind, name->text());
 }

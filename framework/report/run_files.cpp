@@ -39,8 +39,8 @@ class ProcessSettings {
   void add(const json& in, const std::string& experiment) {
     if (!in.is_object()) return;  // `find_runs` has read it as an object: it is being replaced
     for (const auto& [name, value] : in.items()) {
-      if (is_part(name)) {
-        add_plugin(name, value);
+      if (const std::string kind = name.substr(0, name.find('.')); is_part(kind)) {
+        add_plugin(kind, value);
       } else if (name == "data") {
         add_values("data of " + experiment, value);
       } else if (!is_of_one_run(name)) {

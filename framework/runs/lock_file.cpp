@@ -32,8 +32,7 @@ json part_json(const Part& part) {
 }
 
 std::vector<const Part*> parts_of(const Experiment& experiment) {
-  std::vector<const Part*> all = {&experiment.model, &experiment.attention, &experiment.task,
-                                  &experiment.dataset};
+  std::vector<const Part*> all = experiment.parts();
   for (const Part& judge : experiment.judges) all.push_back(&judge);
   return all;
 }
@@ -62,8 +61,10 @@ json entry_json(const EvaluationEntry& entry, const json& of_the_run) {
   json parts = json::array();
   for (const Part* part : parts_of(entry.experiment)) {
     json one = part_json(*part);
-    const bool known = std::find(of_the_run.begin(), of_the_run.end(), one) != of_the_run.end();
-    if (!known) parts.push_back(std::move(one));
+    const auto has = [&](const json& list) {
+      return std::find(list.begin(), list.end(), one) != list.end();
+    };
+    if (!has(of_the_run) && !has(parts)) parts.push_back(std::move(one));
   }
   return {{"parts", std::move(parts)}};
 }

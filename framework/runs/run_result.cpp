@@ -44,6 +44,12 @@ void read_conditions(const json& in, RunResult& run) {
   };
   take("data.fingerprint", "/data/fingerprint");
   for (const std::string part : kParts) take(part + ".plugin", fmt::format("/{}/hash", part));
+  for (const auto& [key, part] : in.items()) {  // of some layers
+    if (!key.starts_with("attention.layers.") || !part.is_object() || !part.contains("hash")) {
+      continue;
+    }
+    run.environment["attention.plugin"] += ", " + plain_text(part.at("hash"));
+  }
   take("machine.cpu", "/machine/cpu");
   take("device", "/device");
   // What all had before it was said. Of a run that has not begun nothing is known.

@@ -170,14 +170,26 @@ PluginVersions versions_of(const std::vector<LockedPart>& parts) {
   return out;
 }
 
-/// Takes the four parts of a run out of what its lock names: those whose files identity.json names.
-/// What is left are its judges.
-void take_parts(const std::string& run_folder, std::vector<LockedPart> own, StoredRun& out) {
+/// The sections that identity.json must name, and those of other mechanisms that it does name.
+std::vector<std::string> sections_of(const Identity& identity) {
+  std::vector<std::string> keys;
   for (const Kind kind : {Kind::model, Kind::attention, Kind::task, Kind::dataset}) {
-    const std::string key(name_of(kind));
+    keys.emplace_back(name_of(kind));
+  }
+  for (const auto& [key, file] : identity.plugins) {
+    if (key.starts_with("attention.layers.")) keys.push_back(key);
+  }
+  return keys;
+}
+
+/// Takes the parts of a run out of what its lock names: those whose files identity.json names. What
+/// is left are its judges.
+void take_parts(const std::string& run_folder, std::vector<LockedPart> own, StoredRun& out) {
+  std::set<std::pair<std::string, std::string>> taken;  // one plugin may serve several layers
+  for (const std::string& key : sections_of(out.identity)) {
     const auto file = out.identity.plugins.find(key);
     const auto found = std::find_if(own.begin(), own.end(), [&](const LockedPart& part) {
-      return file != out.identity.plugins.end() && part.kind == key &&
+      return file != out.identity.plugins.end() && part.kind == key.substr(0, key.find('.')) &&
              part.hash == file->second.hash;
     });
     if (found == own.end()) {
@@ -186,8 +198,11 @@ void take_parts(const std::string& run_folder, std::vector<LockedPart> own, Stor
                                           key));
     }
     out.plugins[key] = {found->id, found->version};
-    own.erase(found);
+    taken.emplace(found->kind, found->hash);
   }
+  std::erase_if(own, [&](const LockedPart& part) {
+    return taken.count({part.kind, part.hash}) > 0;
+  });
   out.judges = versions_of(own);
 }
 

@@ -45,8 +45,9 @@ struct StoredRun {
   Identity identity;
   /// kNumbersVersion of the attnlab that trained it; kUnknownNumbers where that did not say.
   std::int64_t numbers = kUnknownNumbers;
-  std::map<std::string, StoredPlugin> plugins;  ///< by kind: "model", "attention", ...
-  PluginVersions judges;                        ///< of others that choose the epoch
+  /// By section: "model", "attention", "attention.layers.last", ...
+  std::map<std::string, StoredPlugin> plugins;
+  PluginVersions judges;  ///< of others that choose the epoch
   /// By evaluation: the plugins that are not among the above, as it was made with them.
   std::map<std::string, PluginVersions> entries;
   std::string config;  ///< as config.yaml has it

@@ -22,6 +22,7 @@ using Words = std::vector<std::string>;
 
 constexpr std::size_t kMostPoints = 10000;
 constexpr std::size_t kLongestPoint = 120;  // a suffix comes behind it
+constexpr std::string_view kOfLayers = "attention.layers.";
 
 bool is_part(const std::string& key) {
   return key == "model" || key == "attention" || key == "task" || key == "dataset";
@@ -55,7 +56,7 @@ std::vector<std::string> keys_of(const SweepWords& sweep,
     for (const std::string& key : option_keys(schema)) {
       const bool group = find_option(schema, key)->holds_options();
       const bool known = std::find(keys.begin(), keys.end(), key) != keys.end();
-      if (!known && (!group || is_part(key))) keys.push_back(key);
+      if (!known && (!group || !chosen_part(key).empty())) keys.push_back(key);
     }
   }
   return keys;
@@ -111,6 +112,12 @@ std::string last_word(const std::string& key) {
   return part.empty() ? key.substr(key.rfind('.') + 1) : part;
 }
 
+/// What an argument changes must be there: a part, then what some of its layers have, then options.
+int rank_of(const std::string& word) {
+  const std::string key = key_of(word);
+  return chosen_part(key).empty() ? 2 : key.starts_with(kOfLayers) ? 1 : 0;
+}
+
 GridPoint without_attention(GridPoint point) {
   std::erase_if(point, [](const auto& item) { return chosen_part(item.first) == "attention"; });
   return point;
@@ -122,7 +129,9 @@ std::string chosen_part(const std::string& key) {
   const std::size_t dot = key.rfind(".use");
   const std::string part =
       dot != std::string::npos && dot + 4 == key.size() ? key.substr(0, dot) : key;
-  return is_part(part) ? part : "";
+  const bool of_layers =
+      part.starts_with(kOfLayers) && part.find('.', kOfLayers.size()) == std::string::npos;
+  return of_layers ? "attention" : is_part(part) ? part : "";
 }
 
 std::string full_key(const std::string& word, const std::vector<std::string>& keys,
@@ -210,8 +219,9 @@ std::vector<GridPoint> grid_points(const std::vector<SweepAxis>& axes) {
 Words arguments_of(const Words& fixed, const GridPoint& point) {
   Words words = fixed;
   for (const auto& [key, value] : point) words.push_back(fmt::format("{}={}", key, value));
-  std::stable_partition(words.begin(), words.end(),
-                        [](const std::string& word) { return !chosen_part(key_of(word)).empty(); });
+  std::stable_sort(words.begin(), words.end(), [](const std::string& a, const std::string& b) {
+    return rank_of(a) < rank_of(b);
+  });
   return words;
 }
 

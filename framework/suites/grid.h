@@ -16,8 +16,8 @@ namespace attnlab {
 /// Values, as YAML, of keys at one point.
 using GridPoint = std::vector<std::pair<std::string, std::string>>;
 
-/// "model" of "model" and "model.use": keys that choose a plugin, and with it which keys there are.
-/// Empty for other keys.
+/// "model" of "model" and "model.use", "attention" of "attention.layers.last", too: keys that
+/// choose a plugin, and with it which keys there are. Empty for other keys.
 std::string chosen_part(const std::string& key);
 
 /// The full key that a word stands for: itself, or the only key that ends with it

@@ -93,12 +93,14 @@ Json option_schema(const OptionSpec& spec);
 
 /// A map of free names.
 Json free_names_schema(const OptionSpec& spec) {
-  return {{"type", {"object", "string", "null"}},
-          {"pattern", kLater},
-          {"properties", {{"extends", files_schema()}}},
-          {"patternProperties",
-           {{"-$", {{"type", "null"}, {"description", "removes the key with all below it"}}}}},
-          {"additionalProperties", map_schema(spec.options.front().options)}};
+  const OptionSpec& any = spec.options.front();
+  return {
+      {"type", {"object", "string", "null"}},
+      {"pattern", kLater},
+      {"properties", {{"extends", files_schema()}}},
+      {"patternProperties",
+       {{"-$", {{"type", "null"}, {"description", "removes the key with all below it"}}}}},
+      {"additionalProperties", any.holds_options() ? map_schema(any.options) : scalar_schema(any)}};
 }
 
 Json value_schema(const OptionSpec& spec) {
@@ -166,6 +168,9 @@ Json names_schema(Kind kind, const Catalogue& catalogue) {
 Json part_map(Kind kind, const Schema& options, const Catalogue& catalogue) {
   Json map = map_schema(part_keys(kind, &options, catalogue));
   map["properties"]["use"] = reference_to(std::string(name_of(kind)) + ".name");
+  if (kind == Kind::attention) {
+    map["properties"]["layers"]["additionalProperties"] = reference_to("attention");
+  }
   return map;
 }
 

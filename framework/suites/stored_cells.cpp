@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "framework/base/add_once.h"
 #include "framework/base/text.h"
 #include "framework/config/frozen.h"
 #include "framework/experiment/evaluations.h"
@@ -65,8 +66,10 @@ std::string version_then(const StoredRun& run, const std::string& entry, const P
   for (const PluginVersions* known : {&of_entry->second, &run.judges}) {
     if (const auto found = known->find(key); found != known->end()) return found->second;
   }
-  const auto own = run.plugins.find(std::string(name_of(part.kind)));
-  return own != run.plugins.end() && own->second.id == part.id ? own->second.version : "";
+  const auto own = std::find_if(run.plugins.begin(), run.plugins.end(), [&](const auto& one) {
+    return one.first.starts_with(name_of(part.kind)) && one.second.id == part.id;
+  });
+  return own != run.plugins.end() ? own->second.version : "";
 }
 
 /// "task attnlab/image_attack is 1.1.0, was 1.0.0"; empty where the versions agree.
@@ -93,27 +96,24 @@ std::vector<std::string> changes_of(const StoredRun& run, const EvaluationRecord
                                     const EvaluationEntry& entry, const Catalogue& catalogue) {
   if (const std::string change = settings_change(record, entry); !change.empty()) return {change};
   std::vector<std::string> out;
-  const Experiment& now = entry.experiment;
-  for (const Part* part : {&now.model, &now.attention, &now.task, &now.dataset}) {
-    std::string change = change_of(*part, version_then(run, entry.name, *part), catalogue);
-    if (!change.empty()) out.push_back(std::move(change));
+  for (const Part* part : entry.experiment.parts()) {
+    const std::string change = change_of(*part, version_then(run, entry.name, *part), catalogue);
+    if (!change.empty()) add_once(out, change);
   }
   return out;
 }
 
 void add_versions(const StoredRun& run, const Cell& cell, const Catalogue& catalogue,
                   std::vector<std::string>& out) {
-  const Experiment& experiment = cell.experiment;
-  for (const Part* part :
-       {&experiment.model, &experiment.attention, &experiment.task, &experiment.dataset}) {
-    const std::string kind(name_of(part->kind));
+  for (const Part* part : cell.experiment.parts()) {
+    const std::string key = section_key(*part);
     const Manifest& now = *catalogue.find(part->kind, part->id).manifest;
-    const auto then = run.plugins.find(kind);
+    const auto then = run.plugins.find(key);
     if (then == run.plugins.end()) {
-      out.push_back(fmt::format("the version of its {} is not known", kind));
+      out.push_back(fmt::format("the version of its {} is not known", key));
     } else if (then->second.id != now.id || then->second.version != now.version) {
-      out.push_back(fmt::format("{} is {} {}, was {} {}", kind, now.id, now.version,
-                                then->second.id, then->second.version));
+      out.push_back(fmt::format("{} is {} {}, was {} {}", key, now.id, now.version, then->second.id,
+                                then->second.version));
     }
   }
 }

@@ -9,6 +9,7 @@
 
 #include "framework/base/add_once.h"
 #include "framework/base/text.h"
+#include "framework/config/attention_section.h"
 #include "framework/config/compose.h"
 #include "framework/experiment/names.h"
 #include "framework/suites/grid.h"
@@ -30,13 +31,6 @@ void set_seeds(const std::vector<std::int64_t>& seeds, Node& composed) {
   composed.set("seeds", std::move(list));
 }
 
-std::string label_in(const Node& composed) {
-  const Node& attention = composed.at("attention");
-  if (const Node* as = attention.find("as")) return as->text();
-  const std::string use = attention.is_map() ? attention.at("use").text() : attention.text();
-  return use.substr(use.find('/') + 1);
-}
-
 /// What is there.
 struct Points {
   std::set<std::string> names;
@@ -56,8 +50,8 @@ void add_point(Suite& suite, const Node& composed, const std::string& name,
     const std::string attention = experiment.attention.label;
     if (!points.cells.emplace(name, attention).second) {
       throw ConfigError(fmt::format(
-          "the sweep has two attentions '{0}'; tell them apart: '{{use: {0}, ..., as: LABEL}}'",
-          attention));
+          "the sweep has two attentions '{}'; tell them apart: '{{use: {}, ..., as: LABEL}}'",
+          attention, experiment.attention.name));
     }
     note(attention);
     const std::vector<std::int64_t> seeds = experiment.seeds;
@@ -66,7 +60,7 @@ void add_point(Suite& suite, const Node& composed, const std::string& name,
     }
     suite.cells.push_back(make_cell(std::move(experiment), seeds.back(), suite.folder));
   } catch (const IncompatibleError& error) {
-    const std::string label = label_in(composed), text = error.what();
+    const std::string label = attention_label(composed.at("attention")), text = error.what();
     note(label);
     unfit.push_back(text);
     const std::string reason = text.substr(text.find("attention '"));
@@ -83,7 +77,7 @@ bool loses_label(const GridPoint& point) {
   for (const auto& [key, value] : point) {
     if (chosen_part(key) != "attention") continue;
     const Node given = parse_value(value, {});
-    if (given.is_map() && given.find("as") != nullptr) return false;
+    if (key == "attention" && given.is_map() && given.find("as") != nullptr) return false;
     chosen = true;
   }
   return chosen;
