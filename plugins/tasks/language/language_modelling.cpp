@@ -4,14 +4,19 @@
 //   perplexity          exp(nll)
 //   bits_per_character  nll / log 2, where tokens are characters; bits_per_byte likewise
 //   context/64/...      the same over targets with 33 to 64 tokens of context (with `context`)
+//   accuracy            with `answers`: share of targets that are the model's most likely token
+//   exact               with `answers`: share of lines with targets whose every target is that
 //
 // The model gives the numbers -log p itself, as `nll` [B, L]: an adaptive softmax is a part of the
-// model, and probabilities of all words would not fit into memory. Negative targets do not count.
+// model, and probabilities of all words would not fit into memory. With `answers` it also gives its
+// most likely tokens, `answers` [B, L], where there are targets. Negative targets do not count.
 // The loss of training is nll; sums of evaluations are in double precision.
 // Source: metrics as in kimiyoung/transformer-xl, 44781ed2.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "framework/plugin.h"
 
@@ -20,7 +25,7 @@ namespace {
 
 struct LanguageModellingOptions {
   std::string unit = "word";
-  bool context = false;
+  bool context = false, answers = false;
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
@@ -29,6 +34,9 @@ struct LanguageModellingOptions {
     v("context", context,
       "also how well targets are predicted by how many tokens stand before them in their window, "
       "in steps of 1, 2, 4, 8, ...");
+    v("answers", answers,
+      "also accuracy, the first metric then, and exact: whether the most likely tokens are the "
+      "targets; the model must give them (model.answers)");
   }
 };
 
@@ -74,10 +82,41 @@ const Tensor& checked_nll(const NamedTensors& outputs, const Tensor& targets,
   return nll;
 }
 
+/// The output `answers`, checked against the targets [B, L].
+const Tensor& checked_answers(const NamedTensors& outputs, const Tensor& targets) {
+  const Tensor& answers = outputs.at("answers");
+  if (answers.sizes() == targets.sizes() && answers.scalar_type() == at::kLong) return answers;
+  throw ShapeError(fmt::format("answers: expected a token for each of the targets {}, got {}",
+                               describe(targets), describe(answers)));
+}
+
+/// Counts targets, and lines of them, that are answered rightly.
+class AnswerCount {
+ public:
+  /// @param answers, targets  [B, L] on the CPU
+  void add(const Tensor& answers, const Tensor& targets) {
+    const Tensor asked = targets.ge(0), right = answers.eq(targets).logical_and(asked);
+    const Tensor lines = asked.any(1);
+    const Tensor exact = right.eq(asked).all(1).logical_and(lines);
+    asked_ += asked.sum().item<std::int64_t>();
+    right_ += right.sum().item<std::int64_t>();
+    lines_ += lines.sum().item<std::int64_t>();
+    exact_ += exact.sum().item<std::int64_t>();
+  }
+  double accuracy() const { return static_cast<double>(right_) / static_cast<double>(asked_); }
+  double exact() const { return static_cast<double>(exact_) / static_cast<double>(lines_); }
+
+ private:
+  std::int64_t asked_ = 0, right_ = 0, lines_ = 0, exact_ = 0;
+};
+
 class LanguageMeter final : public Meter {
  public:
-  LanguageMeter(std::int64_t vocabulary, std::string bits, std::vector<ContextRange> reaches)
-      : vocabulary_(vocabulary), bits_(std::move(bits)), reaches_(std::move(reaches)) {}
+  LanguageMeter(std::int64_t vocabulary, std::string bits, std::vector<ContextRange> reaches,
+                bool answers)
+      : vocabulary_(vocabulary), bits_(std::move(bits)), reaches_(std::move(reaches)) {
+    if (answers) answers_.emplace();
+  }
 
   void add(const NamedTensors& outputs, const Batch& batch) override {
     const Tensor targets = batch.fields.at("targets").to(at::kCPU).contiguous();
@@ -90,6 +129,7 @@ class LanguageMeter final : public Meter {
     for (std::int64_t i = 0; i < rows * length; ++i) {
       if (target[i] >= 0) sums_[static_cast<std::size_t>(i % length)].add({value[i], 1});
     }
+    if (answers_) answers_->add(checked_answers(outputs, targets).to(at::kCPU), targets);
   }
 
   Metrics result() const override {
@@ -97,6 +137,10 @@ class LanguageMeter final : public Meter {
     if (all.count == 0) throw Error("evaluation: there were no targets; is the split empty?");
     Metrics metrics = {{"nll", all.mean()}, {"perplexity", std::exp(all.mean())}};
     if (!bits_.empty()) metrics[bits_] = all.mean() / std::log(2.0);
+    if (answers_) {
+      metrics["accuracy"] = answers_->accuracy();
+      metrics["exact"] = answers_->exact();
+    }
     for (const ContextRange& reach : reaches_) {
       const Sum some = sum_of(reach);
       if (some.count == 0) continue;  // windows that overlap have no targets of little context
@@ -120,17 +164,19 @@ class LanguageMeter final : public Meter {
   std::int64_t vocabulary_;
   std::string bits_;
   std::vector<ContextRange> reaches_;
-  std::vector<Sum> sums_;  ///< by place in the window
+  std::vector<Sum> sums_;               ///< by place in the window
+  std::optional<AnswerCount> answers_;  ///< where they are asked for
 };
 
 class LanguageModelling final : public Task {
  public:
   LanguageModelling(const LanguageModellingOptions& options, const TaskSetup& setup)
-      : unit_(options.unit), vocabulary_(setup.data.vocabulary) {
+      : unit_(options.unit), vocabulary_(setup.data.vocabulary), answers_(options.answers) {
     if (vocabulary_ < 1) {
       throw DataError(fmt::format("dataset '{}' has no vocabulary; a language model needs tokens",
                                   setup.data.name));
     }
+    if (answers_) check_given(setup.outputs);
     const std::int64_t window = setup.data.field("targets").shape.at(0);
     if (!options.context) return;
     if (window < 0) {
@@ -158,6 +204,11 @@ class LanguageModelling final : public Task {
     const MetricInfo perplexity = {"perplexity", Better::lower, ""};
     std::vector<MetricInfo> all = {perplexity, nll};
     if (unit_ != "word") all = {nll, {bits(), Better::lower, "bits/" + per}, perplexity};
+    if (answers_) {
+      const MetricInfo accuracy = {"accuracy", Better::higher, "share"};
+      const MetricInfo exact = {"exact", Better::higher, "share"};
+      all.insert(all.begin(), {accuracy, exact});
+    }
     for (const ContextRange& reach : reaches_) {
       const std::string name = fmt::format("context/{}/", reach.most);
       all.push_back({name + nll.name, nll.better, nll.unit});
@@ -167,14 +218,27 @@ class LanguageModelling final : public Task {
   }
 
   std::unique_ptr<Meter> meter() const override {
-    return std::make_unique<LanguageMeter>(vocabulary_, bits(), reaches_);
+    return std::make_unique<LanguageMeter>(vocabulary_, bits(), reaches_, answers_);
   }
 
  private:
+  /// That the model gives answers. @param outputs  the model's, where it says; or none
+  static void check_given(const std::vector<FieldInfo>& outputs) {
+    const bool given =
+        outputs.empty() || std::any_of(outputs.begin(), outputs.end(), [](const FieldInfo& output) {
+          return output.name == "answers";
+        });
+    if (given) return;
+    throw OptionError("answers",
+                      "the model gives no answers; set model.answers: true (transformer_lm has "
+                      "it), or task.answers: false");
+  }
+
   std::string bits() const { return unit_ == "word" ? "" : "bits_per_" + unit_; }
 
   std::string unit_;
   std::int64_t vocabulary_;
+  bool answers_;
   std::vector<ContextRange> reaches_;
 };
 
@@ -183,10 +247,10 @@ class LanguageModelling final : public Task {
 ATTNLAB_PLUGIN(task, LanguageModelling, LanguageModellingOptions,
                {.id = "attnlab/language_modelling",
                 .version = "1.0.0",
-                .summary = "the next token of a text: perplexity, NLL, bits a character",
+                .summary = "the next token of a text: perplexity, NLL, bits a character, accuracy",
                 .citation = "Dai et al., Transformer-XL, ACL 2019, arXiv:1901.02860",
                 .licence = "Apache-2.0",
-                .takes = {"nll", "targets"},
+                .takes = {"nll", "targets", "answers?"},
                 .ensemble = true})
 
 }  // namespace attnlab

@@ -171,6 +171,30 @@ TEST(TransformerLm, SaysWhatItsNllSays) {
   expect_equal(-last.gather(1, targets), output(*model, batch).narrow(1, kWindow - 1, 1));
 }
 
+TEST(TransformerLm, AnswersWithTheMostLikelyTokenWhereThereIsATarget) {
+  for (const std::string& softmax : {std::string("plain"), std::string("adaptive")}) {
+    const auto model =
+        lm("{dim: 8, depth: 2, heads: 2, hidden: 12, answers: true, cutoffs: [5], "
+           "softmax: " +
+           softmax + "}");
+    Batch batch = lines(words({3, kWindow}));
+    const Tensor tokens = batch.fields.at("tokens");
+    batch.fields.at("targets").narrow(1, 2, 3).fill_(-1);
+    const at::NoGradGuard no_gradients;
+    ForwardPass pass;
+    const NamedTensors outputs = model->forward(batch, pass);
+    const Tensor answers = outputs.at("answers");
+    EXPECT_EQ(outputs.size(), 2U);
+    for (std::int64_t t = 0; t < kWindow; ++t) {
+      const Tensor best = output(*model, prompt(tokens.narrow(1, 0, t + 1))).argmax(1);
+      const bool asked = t < 2 || t >= 5;
+      EXPECT_TRUE(answers.select(1, t).equal(asked ? best : at::full_like(best, -1))) << t;
+    }
+    batch.fields.at("targets").fill_(-1);
+    EXPECT_TRUE(model->forward(batch, pass).at("answers").eq(-1).all().item<bool>());
+  }
+}
+
 TEST(TransformerLm, BeginsAgainWithTheLastHalfWhereTheContextIsFull) {
   const auto model = lm();
   const Tensor tokens = words({1, 2 * kWindow});
