@@ -8,6 +8,7 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 
 #include "framework/base/files.h"
@@ -180,16 +181,12 @@ void write_lock(const Suite& suite, const Catalogue& catalogue) {
   write_file(suite.folder + "/" + kLockFile, lock_text(experiments, data));
 }
 
-/// Freezes what is to be run. From here on the suite can be killed and goes on.
+/// Freezes what is to be run of some cells. From here on the suite can be killed and goes on.
 /// @returns one list a wave; without what need not be run
-std::vector<std::vector<LaunchedCell>> prepare(const Suite& suite, const std::string& record,
-                                               const Catalogue& catalogue) {
-  for (const char* name :
-       {"suite.json", kLockFile, "table.md", "table.json", "comparison.md", "comparison.json"}) {
-    refuse_link(fmt::format("{}/{}", suite.folder, name));
-  }
+std::vector<std::vector<LaunchedCell>> frozen_waves(const std::vector<Cell>& cells,
+                                                    const Catalogue& catalogue) {
   std::vector<std::vector<LaunchedCell>> waves;
-  for (const std::vector<const Cell*>& wave : dependency_levels(suite.cells)) {
+  for (const std::vector<const Cell*>& wave : dependency_levels(cells)) {
     std::vector<LaunchedCell> launched;
     for (const Cell* cell : wave) {
       if (cell->action != CellAction::run) continue;
@@ -208,6 +205,21 @@ std::vector<std::vector<LaunchedCell>> prepare(const Suite& suite, const std::st
     }
     if (!launched.empty()) waves.push_back(std::move(launched));
   }
+  return waves;
+}
+
+void refuse_suite_links(const Suite& suite) {
+  for (const char* name :
+       {"suite.json", kLockFile, "table.md", "table.json", "comparison.md", "comparison.json"}) {
+    refuse_link(fmt::format("{}/{}", suite.folder, name));
+  }
+}
+
+/// `frozen_waves` of a suite, after which its record is written.
+std::vector<std::vector<LaunchedCell>> prepare(const Suite& suite, const std::string& record,
+                                               const Catalogue& catalogue) {
+  refuse_suite_links(suite);
+  std::vector<std::vector<LaunchedCell>> waves = frozen_waves(suite.cells, catalogue);
   fs::create_directories(suite.folder);
   write_file(suite.folder + "/suite.json", record);
   write_lock(suite, catalogue);
@@ -499,15 +511,84 @@ std::string entries_text(const Suite& suite, const Catalogue& catalogue) {
   return text;
 }
 
-int show_plan(const Suite& suite, std::int64_t jobs, const Catalogue& catalogue,
-              ForkServer& server) {
+/// @param tries  of its `tune:`
+int show_plan(Suite suite, const std::vector<Cell>& tries, std::int64_t jobs,
+              const Catalogue& catalogue, ForkServer& server) {
+  const std::string reach = seeds_text(suite);
+  suite.cells.insert(suite.cells.begin(), tries.begin(), tries.end());
   const SuiteForecast forecast = measure_costs(suite, kMeasuredSteps, server);
   if (end_on_signals()) return kInterrupted;
-  std::cout << dry_run_text(suite, forecast, jobs, seeds_text(suite))
-            << together_text(suite, catalogue) << entries_text(suite, catalogue) << std::flush;
+  std::cout << dry_run_text(suite, forecast, jobs, reach) << together_text(suite, catalogue)
+            << entries_text(suite, catalogue) << std::flush;
   const bool sound = std::all_of(forecast.begin(), forecast.end(),
                                  [](const auto& one) { return one.second.problem.empty(); });
   return sound ? kDone : kUsage;
+}
+
+/// Carries out what is left of the tries of `tune:`.
+/// @returns an exit code where the seeds cannot begin; nothing where they can
+std::optional<int> launch_tries(const Suite& suite, std::vector<Cell>& tries,
+                                const Arguments& arguments, Launcher& launcher,
+                                const LaunchOptions& options, const std::string& command,
+                                const Catalogue& catalogue) {
+  refuse_suite_links(suite);
+  const std::vector<std::vector<LaunchedCell>> waves = frozen_waves(tries, catalogue);
+  record_accepted(tries);
+  if (waves.empty()) return std::nullopt;
+  Suite waiting = suite;  // what `attnlab status` shows until its values are chosen
+  choose_values(waiting, tries);
+  write_file(suite.folder + "/suite.json", suite_record(waiting, command));
+  const auto progress = make_progress(parse_progress_mode(arguments.text("progress", "auto")),
+                                      static_cast<std::int64_t>(tries.size()));
+  progress->say(fmt::format("tune: {} tries come before the seeds", tries.size()));
+  for (const Cell& cell : tries) {
+    if (cell.action != CellAction::run) report_left(cell, *progress);
+  }
+  launch_waves(waves, launcher, options, *progress);
+  if (end_on_signals()) {
+    progress->say("interrupted; go on with: " + command);
+    return kInterrupted;
+  }
+  if (!launcher.waits()) {
+    progress->say("the seeds begin when the tries are done; give the same command again then");
+    return kDone;
+  }
+  Rerun seen;  // a cell that was decided on may have another run's folder
+  seen.accept_revision = rerun_of(arguments).accept_revision;
+  tries = try_cells(suite);
+  decide(tries, seen);
+  const bool failed = std::any_of(tries.begin(), tries.end(), [](const Cell& cell) {
+    return cell.action == CellAction::failed;
+  });
+  if (!failed || !options.fail_fast) return std::nullopt;
+  progress->say("a try failed: no seed begins (--fail-fast)");
+  return kIncomplete;
+}
+
+/// Carries out the tries of a suite's `tune:`, and gives its cells what they chose.
+/// @returns as `launch_tries`
+std::optional<int> tune(Suite& suite, const Arguments& arguments, Launcher& launcher,
+                        const LaunchOptions& options, const std::string& command,
+                        const Catalogue& catalogue) {
+  std::vector<Cell> tries = try_cells(suite);
+  decide(tries, rerun_of(arguments));
+  const auto ended = launch_tries(suite, tries, arguments, launcher, options, command, catalogue);
+  if (ended) return ended;
+  choose_values(suite, tries);
+  for (std::string& note : suite.tuned->notes()) suite.notes.push_back(std::move(note));
+  const std::string earlier = earlier_tries_note(suite, tries);
+  if (!earlier.empty()) suite.notes.push_back(earlier);
+  return std::nullopt;
+}
+
+/// A dry run's tries; the suite's cells get what is chosen by now.
+/// @param waiting  gets the others, which are to be run whatever there is
+std::vector<Cell> planned_tries(Suite& suite, const Rerun& rerun, std::vector<Cell>& waiting) {
+  if (!suite.tuning) return {};
+  std::vector<Cell> tries = try_cells(suite);
+  decide(tries, rerun);
+  choose_values(suite, tries, &waiting);
+  return tries;
 }
 
 /// Launches, waits where the launcher does, and writes the table.
@@ -583,14 +664,25 @@ int run_suite(const LoadSuite& load, const Arguments& arguments, const std::stri
   probes.begin();
   Suite suite = identified(load, probes);
   if (end_on_signals()) return kInterrupted;
-  decide(suite.cells, rerun);
+  const LaunchOptions options = launch_options(arguments, suite.folder);
+  const bool dry_run = arguments.has("dry-run");
   warn_of(suite);
-  take_stored(suite, catalogue, rerun, arguments.has("dry-run"));
+  std::vector<Cell> tries, waiting;
+  if (dry_run) {
+    tries = planned_tries(suite, rerun, waiting);
+  } else if (suite.tuning) {
+    const auto ended = tune(suite, arguments, *launcher, options, command, catalogue);
+    if (ended) return *ended;
+  }
+  decide(suite.cells, rerun);
+  take_stored(suite, catalogue, rerun, dry_run);
   note_protocols(suite);
   note_lost_models(suite, catalogue, rerun.failed);
   note_sources(suite, catalogue);
-  const LaunchOptions options = launch_options(arguments, suite.folder);
-  if (arguments.has("dry-run")) return show_plan(suite, options.jobs, catalogue, probes);
+  if (dry_run) {
+    suite.cells.insert(suite.cells.end(), waiting.begin(), waiting.end());
+    return show_plan(std::move(suite), tries, options.jobs, catalogue, probes);
+  }
   return launch_suite(suite, arguments, *launcher, options, command, catalogue);
 }
 

@@ -12,6 +12,7 @@
 #include "framework/comparison/metric_choice.h"
 #include "framework/comparison/ranking.h"
 #include "framework/comparison/settings.h"
+#include "framework/config/attention_section.h"
 #include "framework/manifest/schema.h"
 #include "framework/runs/stored_run.h"
 
@@ -47,8 +48,11 @@ Gap gap_without_run(const RunRecord& experiment, const RunRecord& attention,
   config.set("attention", attention.config.at("attention"));
   try {
     if (catalogue == nullptr) return {Absence::no_run, ""};
-    for (const Kind kind : {Kind::model, Kind::attention, Kind::task, Kind::dataset}) {
+    for (const Kind kind : {Kind::model, Kind::task, Kind::dataset}) {
       catalogue->find(kind, config.at(name_of(kind)).at("use").text());
+    }
+    for (const NamedMechanism& one : mechanisms_in(config.at("attention"))) {
+      catalogue->find(Kind::attention, one.name);
     }
     resolve_experiment(config, *catalogue, experiment.experiment);
   } catch (const ConfigError& refusal) {
@@ -305,6 +309,21 @@ std::vector<std::string> absences_without_row(const Comparison& comparison,
   return lines;
 }
 
+void add_tuned(Comparison& comparison, const RunCollection& collection) {
+  const auto has_row = [&](const TunedAttention& one) {
+    return std::any_of(comparison.rows.begin(), comparison.rows.end(),
+                       [&](const ComparisonRow& row) {
+                         return row.experiment == one.experiment && row.attention == one.attention;
+                       });
+  };
+  for (const SuiteRecord& suite : collection.suites) {
+    if (!suite.tuning) continue;
+    for (const TunedAttention& one : suite.tuning->attentions) {
+      if (has_row(one)) comparison.tuned.push_back(one);
+    }
+  }
+}
+
 void add_notes(Comparison& comparison, const RunCollection& collection) {
   std::int64_t pairs = 0;
   for (const ComparisonRow& row : comparison.rows) {
@@ -422,6 +441,7 @@ Comparison compare_runs(const RunCollection& collection, const CompareOptions& o
   add_evaluations(out, collection.runs);
   out.matched = matched_values(collection.runs);
   add_published(out, collection);
+  add_tuned(out, collection);
   add_notes(out, collection);
   return out;
 }

@@ -111,6 +111,7 @@ struct Comparison {
   std::vector<PublishedNumbers> published;
   std::vector<std::string> evaluations;   ///< columns of the rows' `evaluations`
   std::vector<ConfigDifference> matched;  ///< what `match:` adjusted: part of the attention
+  std::vector<TunedAttention> tuned;      ///< how the suites' `tune:` chose values, of the rows
   std::vector<std::string> notes;
 
   /// What an experiment is a setting of: itself unless `settings` says otherwise.
@@ -183,6 +184,9 @@ void write_values(const Comparison& comparison, const ShownExperiments& shows, T
 /// false, without any.
 bool write_contrasts(const Comparison& comparison, const ShownExperiments& shows, Table table,
                      Document& out);
+
+/// The tries that chose values before the seeds ran; nothing without `tune:`.
+void write_tuning(const Comparison& comparison, Document& out);
 
 /// @param svg  the diagram of ranks; empty where no picture can be shown
 void write_ranking(const Comparison& comparison, const std::string& svg, Document& out);

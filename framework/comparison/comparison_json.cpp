@@ -134,6 +134,7 @@ std::string comparison_json(const Comparison& comparison) {
     out["metrics"][experiment] = {
         {"name", metric.name}, {"better", name_of(metric.better)}, {"unit", metric.unit}};
   }
+  for (const TunedAttention& one : comparison.tuned) out["tuned"].push_back(tuned_json(one));
   // The direction of all, where there is one.
   if (const auto common = common_metric(comparison)) out["better"] = name_of(common->better);
   for (const ComparisonRow& row : comparison.rows) out["rows"].push_back(row_json(comparison, row));

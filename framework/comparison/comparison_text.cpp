@@ -9,6 +9,7 @@
 #include "framework/base/text.h"
 #include "framework/comparison/comparison.h"
 #include "framework/comparison/quantities.h"
+#include "framework/comparison/tuning_table.h"
 #include "framework/runs/metric_infos.h"
 #include "framework/runs/metric_text.h"
 
@@ -347,7 +348,8 @@ std::vector<std::string> difference_lines(const std::vector<ConfigDifference>& d
 void write_proof(const Comparison& comparison, Document& out, bool joined) {
   if (!comparison.matched.empty()) {
     out.paragraph(
-        "The suite gave each attention a value of its own, as part of it (`match:`, `set:`):",
+        "The suite gave each attention a value of its own, as part of it (`match:`, `set:`, "
+        "`tune:`):",
         joined);
     out.list(difference_lines(comparison.matched), /*joined=*/true);
   }
@@ -361,6 +363,13 @@ void write_proof(const Comparison& comparison, Document& out, bool joined) {
     out.warning(kNotFair);
     out.list(difference_lines(comparison.differences));
   }
+}
+
+void write_tuning(const Comparison& comparison, Document& out) {
+  if (comparison.tuned.empty()) return;
+  out.table(tuning_table(comparison.tuned,
+                         "Tries before the seeds, by their scores on the validation split: each "
+                         "attention's seeds ran with its best"));
 }
 
 void write_ranking(const Comparison& comparison, const std::string& svg, Document& out) {
@@ -406,6 +415,7 @@ void write_comparison(const Comparison& comparison, Document& out) {
     out.heading("Ranks across experiments");
     write_ranking(comparison, "", out);
   }
+  write_tuning(comparison, out);
   write_section("What is missing", gap_lines(comparison), out);
   write_section("Notes", comparison.notes, out);
 }

@@ -12,6 +12,7 @@
 #include "framework/base/json.h"
 #include "framework/base/parsed_json.h"
 #include "framework/base/text.h"
+#include "framework/config/attention_section.h"
 #include "framework/config/frozen.h"
 #include "framework/config/origins.h"
 #include "framework/runs/run_reader.h"
@@ -110,6 +111,15 @@ const std::string* stale_suite(const std::string& run, const NamedRuns& named,
   return nullptr;
 }
 
+/// Suites' folders with the tries of each.
+NamedRuns named_tries(const std::vector<SuiteRecord>& suites) {
+  NamedRuns named;
+  for (const SuiteRecord& suite : suites) {
+    named[suite.folder].insert(suite.tries.begin(), suite.tries.end());
+  }
+  return named;
+}
+
 std::set<std::string> real_paths(const std::vector<std::string>& folders) {
   std::set<std::string> paths;
   for (const std::string& folder : folders) {
@@ -140,9 +150,8 @@ std::map<std::string, std::string> read_matched(const std::string& path) {
 template <class Config>
 void take_names(const Config& config, RunRecord& run) {
   const Node& attention = config.at("attention");
-  const Node* label = attention.find("as");
-  const std::string use = attention.at("use").text();  // "quest" or "lab/quest"
-  run.attention = label != nullptr ? label->text() : use.substr(use.find('/') + 1);
+  attention.at("use");  // a frozen configuration has it
+  run.attention = attention_label(attention);
   run.experiment = config.at("name").text();
   const Node& seeds = config.at("seeds");
   const auto seed = seeds.items().size() == 1 ? seeds.items()[0].as_int() : std::nullopt;
@@ -324,6 +333,12 @@ std::optional<SuiteRecord> read_suite(const std::string& folder) {
     }
     suite.published = read_published(in);
     if (in.contains("page")) suite.page = read_page_json(in.at("page"));
+    if (in.contains("tune")) {
+      suite.tuning = read_tuning(in.at("tune"));
+      for (const TunedAttention& one : suite.tuning->attentions) {
+        for (const TuningTry& item : one.tries) suite.tries.push_back(relative_run(item.folder));
+      }
+    }
     return suite;
   } catch (const json::exception& damage) {
     refuse_suite(path, damage);
@@ -337,13 +352,13 @@ RunCollection find_runs(const std::vector<std::string>& folders) {
   const FoundFolders found = search_all(folders);
   for (const std::string& folder : found.suites) add_suite(folder, out);
   for (const Unreadable& one : found.unreadable) leave_out(one, out);
-  const NamedRuns named = named_runs(out.suites);
+  const NamedRuns named = named_runs(out.suites), tries = named_tries(out.suites);
   const std::set<std::string> asked = real_paths(folders);
   std::map<std::string, std::vector<std::string>> stale;  // by suite
   std::vector<std::string> current;
   for (const std::string& folder : found.runs) {
     if (const std::string* suite = stale_suite(folder, named, asked)) {
-      stale[*suite].push_back(folder);
+      if (tries.at(*suite).count(relative_run(folder)) == 0) stale[*suite].push_back(folder);
     } else {
       current.push_back(folder);
     }

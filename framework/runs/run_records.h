@@ -18,6 +18,7 @@
 #include "framework/runs/run_result.h"
 #include "framework/runs/run_search.h"
 #include "framework/runs/suite_point.h"
+#include "framework/runs/tuning.h"
 
 namespace attnlab {
 
@@ -52,6 +53,8 @@ struct SuiteRecord {
   std::vector<std::string> pool;   ///< axes of the grid that tables are pooled by
   std::vector<PublishedNumbers> published;  ///< its `reference:`
   std::optional<PageSpec> page;             ///< its `page:`
+  std::optional<TuningRecord> tuning;       ///< what the tries of its `tune:` came to
+  std::vector<std::string> tries;           ///< their runs, as in `runs`
 };
 
 struct RunCollection {
@@ -72,9 +75,10 @@ RunRecord read_run(const std::string& folder, ConfigPool& pool);
 std::optional<SuiteRecord> read_suite(const std::string& folder);
 
 /// Every run in or below the folders, each once. Below a suite's folder, runs that its record does
-/// not name are of earlier configurations, plugin files or data: left out, with a note. So are
-/// those of suites below a suite's folder that is one of the folders; else the nearest suite
-/// decides. A run that cannot be read is absent, with a note; the rest goes on.
+/// not name are of earlier configurations, plugin files or data: left out, with a note (the tries
+/// of its `tune:`, which are no results, without one). So are those of suites below a suite's
+/// folder that is one of the folders; else the nearest suite decides. A run that cannot be read is
+/// absent, with a note; the rest goes on.
 /// @throws ConfigError for a folder that is not there or holds no run, and for two runs of one
 ///         experiment, attention and seed (with what they differ in); DataError where no run can
 ///         be read.

@@ -11,6 +11,7 @@
 #include "framework/base/files.h"
 #include "framework/base/json.h"
 #include "framework/base/text.h"
+#include "framework/config/attention_section.h"
 #include "framework/experiment/identity.h"
 #include "framework/runs/run_folder.h"
 #include "framework/runs/run_lock.h"
@@ -66,13 +67,13 @@ class PluginFiles {
   std::map<std::pair<Kind, std::string>, std::string> hashes_;
 };
 
-/// The plugin that a run's configuration names.
-const std::string& plugin_of(const RunRecord& run, const std::string& kind) {
+/// A section of a run's configuration.
+const Node& part_in(const RunRecord& run, const std::string& kind) {
   const Node* const part = run.config.find(kind);
   if (part == nullptr) {
     throw ConfigError({run.folder + "/config.yaml", 1, 1}, fmt::format("'{}' is missing", kind));
   }
-  return part->at("use").text();
+  return *part;
 }
 
 /// What has changed since a run was frozen, among what can be seen without opening its data.
@@ -80,14 +81,21 @@ std::string changes_since(const IndexedRun& run, PluginFiles& files) {
   const std::optional<Identity>& then = run.details->identity;
   if (!then) return "";
   std::vector<std::string> changes;
-  for (const Kind kind : {Kind::model, Kind::attention, Kind::task, Kind::dataset}) {
-    const std::string key(name_of(kind));
+  const auto look_at = [&](Kind kind, const std::string& key, const std::string& name) {
     const auto file = then->plugins.find(key);
-    if (file == then->plugins.end()) continue;
-    const std::string& now = files.hash(kind, plugin_of(run.record, key));
-    if (now == file->second.hash) continue;
+    if (file == then->plugins.end()) return;
+    const std::string& now = files.hash(kind, name);
+    if (now == file->second.hash) return;
     changes.push_back(fmt::format("the file of {} '{}' {}", key, file->second.name,
                                   now.empty() ? "is gone" : "changed"));
+  };
+  for (const Kind kind : {Kind::model, Kind::attention, Kind::task, Kind::dataset}) {
+    const Node& part = part_in(run.record, std::string(name_of(kind)));
+    if (kind != Kind::attention) {
+      look_at(kind, std::string(name_of(kind)), part.at("use").text());
+      continue;
+    }
+    for (const NamedMechanism& one : mechanisms_in(part)) look_at(kind, one.key, one.name);
   }
   return join(changes, ", ");
 }
@@ -183,6 +191,7 @@ CellReport unreadable_report(const Unreadable& one) {
 class SuiteRuns {
  public:
   explicit SuiteRuns(const SuiteRecord& suite) : own_(suite.runs.begin(), suite.runs.end()) {
+    own_.insert(suite.tries.begin(), suite.tries.end());
     for (const AbsentCell& cell : suite.absent) {
       if (cell.gap.kind != Absence::stale) continue;
       stale_.emplace(RunFolder(cell.folder).place(), cell.gap.reason);  // the first counts
@@ -217,6 +226,26 @@ const SuiteRuns* suite_around(const std::string& run, const Suites& suites) {
   return nullptr;
 }
 
+/// Of a cell without a run.
+CellState state_of(Absence kind) {
+  switch (kind) {
+    case Absence::skipped:
+      return CellState::skipped;
+    case Absence::no_data:
+      return CellState::no_data;
+    case Absence::no_plugin:
+      return CellState::no_plugin;
+    case Absence::pending:  // this and the next two: `tune` has not chosen the cell's value
+      return CellState::pending;
+    case Absence::failed:
+      return CellState::failed;
+    case Absence::diverged:
+      return CellState::diverged;
+    default:
+      return CellState::incompatible;
+  }
+}
+
 void add_absent(const SuiteRecord& suite, std::vector<CellReport>& cells) {
   for (const AbsentCell& cell : suite.absent) {
     if (cell.gap.kind == Absence::stale) continue;  // its folder is among the runs
@@ -225,10 +254,7 @@ void add_absent(const SuiteRecord& suite, std::vector<CellReport>& cells) {
     report.attention = cell.attention;
     report.seed = cell.seed;
     report.detail = cell.gap.reason;
-    report.state = cell.gap.kind == Absence::skipped     ? CellState::skipped
-                   : cell.gap.kind == Absence::no_data   ? CellState::no_data
-                   : cell.gap.kind == Absence::no_plugin ? CellState::no_plugin
-                                                         : CellState::incompatible;
+    report.state = state_of(cell.gap.kind);
     cells.push_back(std::move(report));
   }
 }

@@ -88,6 +88,13 @@ std::vector<CostLine> cost_lines(const Suite& suite, const SuiteForecast& foreca
   for (const SuitePoint& point : suite.points) {
     bases[point.experiment] = point.base + ", points of the grid";
   }
+  if (suite.tuning) {
+    for (const TunedCell& one : suite.tuning->cells) {
+      for (const TunePoint& point : one.points) {
+        bases[one.experiment + point.suffix] = one.experiment + ", tries";
+      }
+    }
+  }
   std::vector<CostLine> lines;
   for (const Cell& cell : suite.cells) {
     if (cell.action != CellAction::run) continue;
@@ -190,6 +197,7 @@ std::string dry_run_text(const Suite& suite, const SuiteForecast& forecast, std:
                   runs_text(static_cast<std::int64_t>(suite.cells.size() + suite.absent.size())),
                   counts_text(suite), left_out_text(suite), costs_table(suite, forecast),
                   problems_text(forecast));
+  if (suite.tuned) text += "\n" + tuning_plan(suite);
   if (!reach.empty()) text += fmt::format("\ncompare: {}\n", reach);
   if (total.runs > 0) {
     text += fmt::format("\n{} to do: about {} one after the other, ", runs_text(total.runs),

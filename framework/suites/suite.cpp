@@ -141,6 +141,21 @@ void read_pool(const Node& keys, Suite& suite, Problems& problems) {
   suite.pool = read_pool(section, words, problems);
 }
 
+/// `tune:`, whose values are each attention's own; not with `grid`, where each point is an
+/// experiment that has all values.
+/// @returns nothing where it is wrong
+std::optional<Tuning> tuning_of(const Node& keys, Problems& problems) {
+  const Node& section = keys.at("tune");
+  const std::size_t before = problems.size();
+  if (keys.find("grid") != nullptr) {
+    add_problem(
+        problems, section.place(),
+        "tune: chooses values, and 'grid' shows every one of them; take one of the two out");
+  }
+  Tuning tuning = read_tune(section, problems);
+  return problems.size() == before ? std::optional(std::move(tuning)) : std::nullopt;
+}
+
 /// After the cells, which it names. @param sound  whether nothing is wrong with them
 void check_skips(const Suite& suite, std::vector<SkipRule> rules, bool sound, Problems& problems) {
   std::set<std::int64_t> seeds;
@@ -222,6 +237,7 @@ Suite load_suite(const std::string& path, const std::vector<std::string>& overri
   for (std::size_t i = 0; i < rules.size(); ++i)
     rules[i].place = root.at("skip").items()[i].place();
   check_skips(rules, problems);
+  if (keys.tune) suite.tuning = tuning_of(root, problems);
   CellMaker maker(suite, root, catalogue, use_fallback, matcher, problems);
   const std::size_t before = problems.size();
   const SuiteGrid grid = keys.grid ? read_grid(root.at("grid"), problems) : SuiteGrid{};

@@ -17,6 +17,7 @@
 #include "framework/suites/cell.h"
 #include "framework/suites/suite_reference.h"
 #include "framework/suites/suite_relative.h"
+#include "framework/suites/tune.h"
 
 namespace attnlab {
 
@@ -56,6 +57,10 @@ struct Suite {
   std::optional<MatchOptions> match;
   Place match_place;
   std::vector<std::string> notes;  ///< what readers of the table must know, e.g. "synthetic data"
+  /// The `tune:` section; the cells have the values of its first try until `choose_values`.
+  std::optional<Tuning> tuning;
+  std::optional<TuningRecord> tuned;  ///< what its tries came to
+  bool tries_left = false;            ///< some have not ended: cells are missing for that
 };
 
 /// Loads a suite and resolves every cell. A cell whose attention does not fit its experiment is
@@ -99,7 +104,7 @@ std::string suite_json(const Suite& suite, const std::vector<SuiteRow>& rows,
 /// folders, absent ones with their reasons; for `attnlab status` and `attnlab compare`.
 std::string suite_record(const Suite& suite, const std::string& command);
 
-/// Every cell that can be run is done or diverged, and none is stale or unreadable.
+/// Every cell that can be run is done or diverged, and none is stale or unreadable; no try is left.
 bool complete(const Suite& suite);
 
 }  // namespace attnlab

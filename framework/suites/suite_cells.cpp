@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "framework/base/text.h"
+#include "framework/config/attention_section.h"
 #include "framework/config/compose.h"
 #include "framework/config/origins.h"
 #include "framework/config/problems.h"
@@ -43,15 +44,17 @@ std::string reason_of(const IncompatibleError& error) {
   return line.substr(0, line.find('\n'));
 }
 
-/// Marks the values that `set` gave as the attention's own, for whoever compares the runs.
-void mark_as_own(const Node& set, const std::string& label, Node& resolved) {
+/// Marks the values that `set`, or `tune`, gave as the attention's own, for whoever compares the
+/// runs. @param origin  set_origin or tune_origin
+void mark_as_own(const Node& set, const std::string& label, Node& resolved,
+                 std::string (*origin)(const std::string&, const std::string&) = set_origin) {
   for (const auto& [key, value] : set.entries()) {
     Node* found = resolved.find(key.substr(0, key.find_last_not_of("+-") + 1));
     if (found == nullptr) continue;
     if (value.is_map() && found->is_map()) {
-      mark_as_own(value, label, *found);
+      mark_as_own(value, label, *found, origin);
     } else {
-      found->set_place({set_origin(label, value.place().str()), 0, 0});
+      found->set_place({origin(label, value.place().str()), 0, 0});
     }
   }
 }
@@ -98,9 +101,7 @@ SuiteAttention attention_of(const Node& item) {
     attention.set = *set;
   }
   attention.part.erase("set");
-  const Node* as = attention.part.find("as");
-  const std::string& use = attention.part.at("use").text();  // "quest" or "lab/quest"
-  attention.label = as != nullptr ? as->text() : use.substr(use.find('/') + 1);
+  attention.label = attention_label(attention.part);
   return attention;
 }
 
@@ -126,18 +127,28 @@ void CellMaker::add(const Node& item, const std::vector<SuiteAttention>& attenti
 
 void CellMaker::add_experiment(const Node& item, const std::vector<SuiteAttention>& attentions,
                                const SuiteGrid& grid) {
-  Source source{item, experiment_file(item, suite_.file), Node(), attentions};
+  Source source{item, experiment_file(item, suite_.file), Node(), attentions, {}};
   Composition file = load_composition(source.file);
   note_composing(join(file.problems, "\n"));
   if (!file.whole) return;
   source.changed = std::move(file.root);
+  // The suite's attentions are whole: what the experiment's own has in some layers is none of them.
+  if (Node* own = source.changed.find("attention")) own->erase("layers");
   if (const Node* set = root_.find("set")) lay_over(source.changed, *set);
   if (use_fallback_) lay_over(source.changed, root_.at("fallback"));
+  if (const Node* layers = find_key(source.changed, "attention.layers")) {
+    throw ConfigError(layers->place(),
+                      "attention.layers: the suite's 'attentions' say which layers have what; "
+                      "write it there");
+  }
   const auto with = [&](const std::vector<std::string>& words) {
     Node composed = source.changed;
     for (const std::string& word : words) merge(composed, parse_override(word));
     return composed;
   };
+  if (suite_.tuning) {
+    source.tries = tune_points(*suite_.tuning, variants_of(suite_.tuning->lists, with, catalogue_));
+  }
   for (const GridVariant& variant : variants_of(grid, with, catalogue_)) {
     add_variant(source, variant);
   }
@@ -198,7 +209,7 @@ void CellMaker::add_variant(const Source& source, const GridVariant& variant) {
                          [&](const SuiteAttention& one) { return one.label == label; });
         return resolve_experiment(composed_cell(source, variant, *other, over), catalogue_, name);
       };
-      add_cells(composed, name, attention, with);
+      add_cells(composed, name, attention, with, source.tries);
     } catch (const ConfigError& error) {
       note(error.what());
     }
@@ -233,14 +244,36 @@ void CellMaker::begin_experiment(const Source& source, const GridVariant& varian
   suite_.points.push_back({name, base, variant.words});
 }
 
+/// Takes up what an attention is tried with. @returns the first, which stands for the one that will
+/// be chosen.
+/// @param matched  what `match:` lays over it; null: nothing
+Experiment CellMaker::add_tuned(const std::string& name, const SuiteAttention& attention,
+                                const CellWith& with, const Node& matched,
+                                const std::vector<TunePoint>& tries) {
+  TunedCell tuned{name, attention.label, tries, {}};
+  for (const TunePoint& point : tries) {
+    Node over = matched.is_null() ? Node::map() : matched;
+    merge(over, point.changes);
+    Experiment candidate = with(attention.label, over);
+    check_tuned(*suite_.tuning, candidate);
+    mark_as_own(attention.set, attention.label, candidate.resolved);
+    mark_as_own(point.changes, attention.label, candidate.resolved, tune_origin);
+    tuned.candidates.push_back(std::move(candidate));
+  }
+  suite_.tuning->cells.push_back(std::move(tuned));
+  return suite_.tuning->cells.back().candidates.front();
+}
+
 void CellMaker::add_cells(const Node& composed, const std::string& name,
-                          const SuiteAttention& attention, const CellWith& with) {
+                          const SuiteAttention& attention, const CellWith& with,
+                          const std::vector<TunePoint>& tries) {
   try {
     Experiment experiment = resolve_experiment(composed, catalogue_, name);
     if (suite_.match) check_match(*suite_.match, suite_.match_place, experiment, catalogue_);
     const Node matched = matcher_ ? matcher_(name, attention.label, with) : Node();
     if (!matched.is_null()) experiment = with(attention.label, matched);
     mark_as_own(attention.set, attention.label, experiment.resolved);
+    if (!tries.empty()) experiment = add_tuned(name, attention, with, matched, tries);
     for (const std::int64_t seed : experiment.seeds) {
       suite_.cells.push_back(make_cell(experiment, seed, suite_.folder));
     }

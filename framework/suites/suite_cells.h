@@ -46,6 +46,7 @@ class CellMaker {
     std::string file;
     Node changed;  ///< the file with what the suite changes in every experiment
     const std::vector<SuiteAttention>& attentions;
+    std::vector<TunePoint> tries;  ///< of `tune:`; empty: none
   };
 
   void add_experiment(const Node& item, const std::vector<SuiteAttention>& attentions,
@@ -58,7 +59,10 @@ class CellMaker {
   bool leave_out_uninstalled(const Source& source, const Node& composed, const std::string& name);
   void begin_experiment(const Source& source, const GridVariant& variant, const std::string& name);
   void add_cells(const Node& composed, const std::string& name, const SuiteAttention& attention,
-                 const CellWith& with);
+                 const CellWith& with, const std::vector<TunePoint>& tries);
+  Experiment add_tuned(const std::string& name, const SuiteAttention& attention,
+                       const CellWith& with, const Node& matched,
+                       const std::vector<TunePoint>& tries);
   void note_composing(const std::string& text);
   void note(const std::string& text);
 

@@ -24,24 +24,30 @@ std::string placed(const std::string& line, const SuiteGrid& grid) {
   return line;
 }
 
-/// Why a grid does not vary a key; empty where it does.
-std::string obstacle(const std::string& key) {
+/// Why a grid, or `tune`, does not vary a key; empty where it does.
+std::string obstacle(const std::string& key, bool tunes) {
   const std::string part = key.substr(0, key.find('.'));
   if (part == "attention") return "the suite's 'attentions' are what is varied there";
   if (key == "seeds") return "the suite's own 'seeds' are";
   if (key == "name") return "each point gets its own";
   if (key == "schema") return "it is the format's version";
+  if (!tunes) return "";
+  if (part == "task" || part == "dataset" || part == "evaluate" || key == "train.protocol" ||
+      key.starts_with("train.early_stop")) {
+    return "tries are judged by it, and would not compare";
+  }
+  if (!chosen_part(key).empty()) return "it chooses a plugin, and tries differ in values alone";
   return "";
 }
 
-/// "1e-3,1e-2" of a list; a text as it stands.
-std::string values_text(const Node& values, const std::string& key) {
+/// "1e-3,1e-2" of a list; a text as it stands. @param source  "grid.lr"
+std::string values_text(const Node& values, const std::string& source) {
   if (values.is_scalar()) return values.text();
   if (!values.is_list() || values.items().empty()) {
     throw ConfigError(values.place(),
-                      fmt::format("grid.{}: expected a list of values, range(start, stop, step) or "
+                      fmt::format("{}: expected a list of values, range(start, stop, step) or "
                                   "logspace(low, high, count), found {}",
-                                  key, to_flow(values)));
+                                  source, to_flow(values)));
   }
   Words all;
   all.reserve(values.items().size());
@@ -49,27 +55,30 @@ std::string values_text(const Node& values, const std::string& key) {
   return join(all, ",");
 }
 
-/// `zip: {dim: [32, 64], heads: [2, 4]}`.
-SweepAxis zipped(const Node& section) {
+/// `zip: {dim: [32, 64], heads: [2, 4]}`. @param source  "grid.zip"
+SweepAxis zipped(const Node& section, const std::string& source) {
   if (!section.is_map() || section.entries().size() < 2) {
     throw ConfigError(
         section.place(),
-        "grid.zip: expected two or more keys with equally many values, found " + to_flow(section));
+        fmt::format("{}: expected two or more keys with equally many values, found {}", source,
+                    to_flow(section)));
   }
   Words parts;
   for (const auto& [key, values] : section.entries()) {
-    parts.push_back(fmt::format("{}=[{}]", key, values_text(values, "zip." + key)));
+    const std::string inner = fmt::format("{}.{}", source, key);
+    parts.push_back(fmt::format("{}=[{}]", key, values_text(values, inner)));
   }
   const std::string word = fmt::format("zip({})", join(parts, ", ")),
                     start = fmt::format("argument '{}': ", word);
   try {
     SweepAxis axis = parse_sweep({word}).axes.at(0);
-    axis.source = "grid.zip";
+    axis.source = source;
     return axis;
   } catch (const ConfigError& error) {
     const std::string text = error.what();
-    throw ConfigError(section.place(),
-                      "grid.zip: " + text.substr(text.rfind(start, 0) == 0 ? start.size() : 0));
+    throw ConfigError(
+        section.place(),
+        fmt::format("{}: {}", source, text.substr(text.rfind(start, 0) == 0 ? start.size() : 0)));
   }
 }
 
@@ -78,11 +87,11 @@ void note(const ConfigError& error, const SuiteGrid& grid, Problems& problems) {
   for (std::string line; std::getline(lines, line);) problems.push_back(placed(line, grid));
 }
 
-void refuse_obstacles(const SweepAxis& axis, const Place& place) {
+void refuse_obstacles(const SweepAxis& axis, const Place& place, const std::string& name) {
   for (const std::string& key : axis.keys) {
-    const std::string reason = obstacle(key);
+    const std::string reason = obstacle(key, name == "tune");
     if (!reason.empty()) {
-      throw ConfigError(place, fmt::format("grid: does not vary '{}': {}", key, reason));
+      throw ConfigError(place, fmt::format("{}: does not vary '{}': {}", name, key, reason));
     }
   }
 }
@@ -97,23 +106,24 @@ std::vector<GridPoint> points_of(const SweepWords& sweep, const SuiteGrid& grid)
 
 }  // namespace
 
-SuiteGrid read_grid(const Node& section, Problems& problems) {
+SuiteGrid read_grid(const Node& section, Problems& problems, const std::string& name) {
   SuiteGrid grid;
+  grid.name = name;
   if (section.entries().empty()) {
     problems.push_back(
-        fmt::format("{}: grid: expected keys of the experiments with lists of values, like {{lr: "
+        fmt::format("{}: {}: expected keys of the experiments with lists of values, like {{lr: "
                     "[1e-4, 1e-3]}}, found {}",
-                    section.place().str(), to_flow(section)));
+                    section.place().str(), name, to_flow(section)));
     return grid;
   }
   for (const auto& [key, values] : section.entries()) {
-    const std::string source = "grid." + key;
+    const std::string source = fmt::format("{}.{}", name, key);
     const Place place = section.key_place(key);
     grid.places[source] = place;
     try {
-      SweepAxis axis =
-          key == "zip" ? zipped(values) : sweep_axis(key, values_text(values, key), source);
-      refuse_obstacles(axis, place);
+      SweepAxis axis = key == "zip" ? zipped(values, source)
+                                    : sweep_axis(key, values_text(values, source), source);
+      refuse_obstacles(axis, place, name);
       grid.axes.push_back(std::move(axis));
     } catch (const ConfigError& error) {
       note(error, grid, problems);
@@ -128,7 +138,9 @@ std::vector<GridVariant> variants_of(SuiteGrid grid, const std::function<Node(co
   SweepWords sweep{grid.axes, {}};
   try {
     expand_keys(sweep, with, catalogue);
-    for (const SweepAxis& axis : sweep.axes) refuse_obstacles(axis, grid.places.at(axis.source));
+    for (const SweepAxis& axis : sweep.axes) {
+      refuse_obstacles(axis, grid.places.at(axis.source), grid.name);
+    }
   } catch (const ConfigError& error) {
     Problems problems;
     note(error, grid, problems);

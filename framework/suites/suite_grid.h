@@ -22,6 +22,7 @@
 namespace attnlab {
 
 struct SuiteGrid {
+  std::string name = "grid";            ///< of the section: `tune` has such lists, too
   std::vector<SweepAxis> axes;          ///< empty: no grid
   std::map<std::string, Place> places;  ///< of each axis's source
 };
@@ -35,7 +36,9 @@ struct GridVariant {
 
 /// @param section   the value of `grid`
 /// @param problems  every problem is appended: no map, keys that a grid cannot vary, wrong values
-SuiteGrid read_grid(const Node& section, std::vector<std::string>& problems);
+/// @param name      of the section
+SuiteGrid read_grid(const Node& section, std::vector<std::string>& problems,
+                    const std::string& name = "grid");
 
 /// All points, with full keys; one without any change where there is no grid.
 /// @param with  the experiment's composition with these "key=value" arguments

@@ -26,7 +26,7 @@ struct SuiteKeys {
   std::vector<std::string> experiments;
   std::optional<std::vector<std::int64_t>> seeds;
   NoOptions set;
-  std::optional<NoOptions> grid, fallback;
+  std::optional<NoOptions> grid, tune, fallback;
   std::optional<std::vector<std::string>> pool;
   std::string missing_data = "error", missing_plugins = "error";
   std::optional<PageKeys> page;
@@ -52,6 +52,9 @@ struct SuiteKeys {
     v("set", set, "what to change in every experiment, by the rules of composition");
     v("grid", grid, "values of keys: each experiment at every combination of them");
     v("pool", pool, "what tables are pooled by; else all that `grid` varies");
+    v("tune", tune,
+      "values of keys, of which each attention's seeds run with the best of equally many tries; "
+      "not with `grid`");
     v("fallback", fallback, "what else to change where an experiment's data are missing");
     v("missing_data", missing_data, one_of("error", "skip"),
       "skip: an experiment whose data are missing is absent as `no data`; not with `fallback`");

@@ -9,6 +9,7 @@
 #include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/comparison/quantities.h"
+#include "framework/comparison/tuning_table.h"
 #include "framework/document/text.h"
 #include "framework/runs/metric_text.h"
 #include "framework/runs/run_records.h"
@@ -102,6 +103,7 @@ json record_of(const Suite& suite, const std::string& command) {
   if (references.size() > 1) out["references"] = std::move(references);
   if (!suite.points.empty()) out["grid"] = grid_json(suite);
   if (suite.page) out["page"] = page_json(*suite.page);
+  if (suite.tuned) out["tune"] = tuning_json(*suite.tuned);
   for (const Cell& cell : suite.cells) {
     if (cell.action == CellAction::stale) continue;
     out["runs"].push_back({{"experiment", cell.experiment.name},
@@ -358,6 +360,10 @@ std::string suite_markdown(const Suite& suite, const std::vector<SuiteRow>& rows
                        relative_name(suite.relative->metric) + ", ...", suite.relative->metric,
                        suite.relative->to);
   }
+  if (suite.tuned) {
+    out += "\n## Tries before the seeds\n\n" + table_text(tuning_table(suite.tuned->attentions)) +
+           "\nscores on the validation split; each attention's seeds ran with its best\n";
+  }
   const std::vector<std::string> absences = absence_lines(absent_cells(suite));
   if (!absences.empty()) out += fmt::format("\nNot there:\n\n- {}\n", join(absences, "\n- "));
   const auto line = [](const std::string& note) { return one_line(note, kLongestMessageLine); };
@@ -389,6 +395,7 @@ std::string suite_record(const Suite& suite, const std::string& command) {
 }
 
 bool complete(const Suite& suite) {
+  if (suite.tries_left) return false;
   return std::all_of(suite.cells.begin(), suite.cells.end(), [](const Cell& cell) {
     try {
       return cell.action != CellAction::stale && cell.folder.status().finished();
