@@ -32,7 +32,7 @@ LINT_FLAGS := -std=c++20 -include scripts/clang_prelude.h -I. -Ibuild/release/in
 CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-14 clang-format))
 CLANG_TIDY ?= clang-tidy-14
 
-.PHONY: help demo test setup build debug asan tsan fuzz format format-check lint bench install deb clean
+.PHONY: help demo test setup build debug asan tsan fuzz format format-check lint benchmarks bench install deb clean
 
 help:  ## List the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
@@ -95,10 +95,13 @@ lint:  ## clang-tidy over the core, the building blocks and the attentions (LINT
 	scripts/by_change.sh $(LINTED) | xargs -P $(JOBS) -I{} scripts/lint_one.sh {} \
 	  $(CLANG_TIDY) --quiet --warnings-as-errors='*' {} -- $(LINT_FLAGS)
 
+benchmarks:  ## Build the programs of tests/benchmarks
+	$(CMAKE_BUILD) --target attnlab_benchmarks
+
 bench:  ## Time attnlab against PyTorch, and the start of the program
 	scripts/setup.sh --with bench
 	cmake --preset $(PRESET) -DATTNLAB_TESTS=ON
-	$(CMAKE_BUILD)
+	$(MAKE) --no-print-directory benchmarks
 	tests/benchmarks/list_latency.py --build $(BUILD)
 	tests/benchmarks/compare_vit_step.py --build $(BUILD)
 

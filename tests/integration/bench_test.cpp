@@ -194,7 +194,9 @@ TEST_F(Bench, KnowsEveryAttentionOfTheTree) {
   std::vector<std::string> names;
   for (const json& cell : out.at("shapes").at(0).at("attentions")) {
     names.push_back(cell.at("attention"));
-    EXPECT_EQ(cell.count("absent"), 0U) << cell;
+    if (cell.count("absent") == 0) continue;
+    // Without --causal, what needs an order.
+    EXPECT_THAT(cell.at("absent").at("reason").get<std::string>(), HasSubstr("trait 'ordered'"));
   }
   json listed = json::parse(must({"list", "attention", "--json"}).out);
   EXPECT_EQ(names.size(), listed.at("plugins").size());

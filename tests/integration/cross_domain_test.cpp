@@ -2,6 +2,7 @@
 // out, finished runs stored and used elsewhere, the page, a card, the quick form.
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "framework/base/text.h"
 #include "framework/manifest/discovery.h"
@@ -295,14 +296,38 @@ TEST_F(CrossDomain, TheShippedQuickFormFillsEveryColumn) {
   }
 }
 
-// All but two, of which the suite says why.
-TEST(CrossDomainConfigs, HasEveryAttentionOfTheRegistry) {
+// All that fit its models, but two of which the suite says why, and those of contract 4, which the
+// recorded page does not have yet.
+TEST(CrossDomainConfigs, HasEveryAttentionOfContract3) {
   const std::string suite =
       file_text(std::string(ATTNLAB_TEST_CONFIGS) + "/suites/cross_domain.yaml");
+  const std::set<std::string> left_out = {"composed",
+                                          "misaligned",
+                                          "alibi",
+                                          "cog",
+                                          "cope",
+                                          "delta_net",
+                                          "differential",
+                                          "entmax",
+                                          "forgetting",
+                                          "gated",
+                                          "kimi_delta",
+                                          "gated_linear_attention",
+                                          "gated_delta_net",
+                                          "laser",
+                                          "mamba2",
+                                          "relu",
+                                          "retention",
+                                          "rotary",
+                                          "selective",
+                                          "sink",
+                                          "ssmax",
+                                          "talking_heads",
+                                          "value_residual"};
   int found = 0;
   for (const std::string& name : Catalogue::of_this_program().names(Kind::attention)) {
-    const bool twice_standard = name == "composed" || name == "misaligned";
-    EXPECT_EQ(suite.find("\n  - " + name + "\n") != std::string::npos, !twice_standard) << name;
+    EXPECT_EQ(suite.find("\n  - " + name + "\n") != std::string::npos, !left_out.contains(name))
+        << name;
     ++found;
   }
   EXPECT_GT(found, 10);
