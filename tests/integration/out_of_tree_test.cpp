@@ -80,18 +80,20 @@ TEST_F(OutOfTree, HasTheStoredRunsOfTheSuiteOverEveryDomain) {
 }
 
 TEST_F(OutOfTree, IsFoundInEveryPlaceThatIsSearched) {
-  const std::string line = "learned_temperature  softmax(τ Q Kᵀ / √D) V with a learned τ";
-  EXPECT_THAT(installed({"list"}, {}, folder_.path()).out, Not(HasSubstr(line)));
-  EXPECT_THAT(installed({"list"}, {{"ATTNLAB_PLUGIN_PATH", built()}}).out, HasSubstr(line));
+  // Columns are as wide as the longest name.
+  const auto line = AllOf(HasSubstr("learned_temperature  "),
+                          HasSubstr("  softmax(τ Q Kᵀ / √D) V with a learned τ"));
+  EXPECT_THAT(installed({"list"}, {}, folder_.path()).out, Not(line));
+  EXPECT_THAT(installed({"list"}, {{"ATTNLAB_PLUGIN_PATH", built()}}).out, line);
 
   fs::create_directories(at("plugins"));
   fs::copy_file(plugin(), at("plugins/learned_temperature.so"));
-  EXPECT_THAT(installed({"list"}, {}, folder_.path()).out, HasSubstr(line));
+  EXPECT_THAT(installed({"list"}, {}, folder_.path()).out, line);
 
   const std::string user = "home/.local/share/attnlab/plugins/attention";
   fs::create_directories(at(user));
   fs::rename(at("plugins/learned_temperature.so"), at(user + "/learned_temperature.so"));
-  EXPECT_THAT(installed({"list"}, {{"HOME", at("home")}}, folder_.path()).out, HasSubstr(line));
+  EXPECT_THAT(installed({"list"}, {{"HOME", at("home")}}, folder_.path()).out, line);
 }
 
 TEST_F(OutOfTree, HasThePublicHeadersAndNoOthers) {
