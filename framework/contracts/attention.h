@@ -213,7 +213,7 @@ struct AttentionContext {
   std::int64_t layer = 0;
   ForwardState* state = nullptr;      ///< null: the layer stands alone
   AttentionTrace* trace = nullptr;    ///< null: nothing is recorded
-  AttentionLosses* losses = nullptr;  ///< null: none is asked for, and none is to be computed
+  AttentionLosses* losses = nullptr;  ///< null: compute none
 };
 
 /// What an attention keeps of earlier tokens when text is written token by token; only the

@@ -21,6 +21,13 @@ Grid grid_of(const std::vector<LayerTrace>& layers, const Tensor& image) {
     throw ShapeError(
         "explanation: the model recorded no attention; take one with attention layers");
   }
+  for (const LayerTrace& layer : layers) {
+    if (layer.weights.defined()) continue;
+    throw ShapeError(fmt::format(
+        "explanation: layer {} records no weights, since its output is not weights times values; "
+        "take another attention",
+        layer.layer));
+  }
   const std::int64_t tokens = layers[0].weights.size(-1);
   for (const LayerTrace& layer : layers) {
     const Tensor& weights = layer.weights;

@@ -63,7 +63,7 @@ void keep_counted(Node& map, const Schema& schema, Role role) {
 }
 
 /// The options of the plugin that a section names; null when it names none.
-/// @param part  null: there is no section
+/// @param part  the section; null where the composition has none
 const Schema* options_of(const Node* part, Kind kind, const Catalogue& catalogue) {
   if (part == nullptr) return nullptr;
   const Node* use = part->is_map() ? part->find("use") : part;

@@ -5,7 +5,7 @@
 // it is read forward and backward by the same parameters, and the output is the mean of the two:
 // what a reading does to its own output, a norm or a gate, stands before the mean.
 //
-// There are no weights to drop: dropout drops numbers of the output. A trace gets norms alone.
+// A recurrence has no weights: dropout applies to the output, and a trace records norms alone.
 #pragma once
 
 #include "framework/config/options.h"

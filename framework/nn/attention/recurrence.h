@@ -21,8 +21,8 @@
 // blocks that double: below the diagonal of two neighbours, both sides decay towards the border
 // between them.
 //
-// Rules: causal, the last query stands at the last key; queries before the first key, and all where
-// there is no key, give zeros. An absent key neither writes nor decays.
+// Rules: causal, the last query stands at the last key; queries before the first key give
+// zeros, and so do all queries of an input without keys. An absent key leaves the state as it is.
 // Sources: Yang et al. 2023, Gated Linear Attention (2312.06635); Yang et al. 2024, Parallelizing
 // Linear Transformers with the Delta Rule over Sequence Length (2406.06484); Yang, Kautz and
 // Hatamizadeh 2024, Gated Delta Networks (2412.06464); Kimi Team 2025, Kimi Linear (2510.26692).
