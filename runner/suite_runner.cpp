@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <functional>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -12,28 +11,24 @@
 #include <set>
 
 #include "framework/base/files.h"
-#include "framework/base/foreign_text.h"
-#include "framework/base/json.h"
 #include "framework/base/links.h"
-#include "framework/base/parsed_json.h"
 #include "framework/base/text.h"
-#include "framework/comparison/comparison.h"
 #include "framework/experiment/ensembles.h"
 #include "framework/experiment/evaluations.h"
 #include "framework/experiment/identity.h"
 #include "framework/runs/lock_file.h"
-#include "framework/runs/missing_evaluations.h"
 #include "framework/runs/run_lock.h"
 #include "framework/runs/run_result.h"
 #include "framework/runs/source_run.h"
 #include "framework/runs/stored_run.h"
 #include "framework/suites/dependency_levels.h"
 #include "framework/suites/dry_run.h"
-#include "runner/domain_page.h"
 #include "runner/launcher.h"
 #include "runner/probe_cells.h"
 #include "runner/process.h"
 #include "runner/stored_results.h"
+#include "runner/suite_evaluations.h"
+#include "runner/suite_results.h"
 
 namespace attnlab {
 namespace {
@@ -246,75 +241,6 @@ void launch_waves(const std::vector<std::vector<LaunchedCell>>& waves, Launcher&
   }
 }
 
-/// What is left to evaluate of a suite's finished runs.
-struct LeftEntries {
-  const Cell* cell;
-  std::vector<std::string> names;
-};
-
-/// Whether a cell's run can be evaluated. One that cannot be read is told of elsewhere.
-bool is_done(const Cell& cell) {
-  try {
-    return cell.action != CellAction::stale && cell.folder.status().state == RunState::done;
-  } catch (const Error&) {
-    return false;
-  }
-}
-
-/// @param failed_again  those that failed before are among them
-std::vector<LeftEntries> left_entries(const Suite& suite, const Catalogue& catalogue,
-                                      bool failed_again) {
-  std::vector<LeftEntries> left;
-  for (const Cell& cell : suite.cells) {
-    if (!is_done(cell)) continue;
-    std::vector<std::string> names =
-        entries_left(cell.experiment, cell.folder, catalogue, failed_again);
-    if (!names.empty()) left.push_back({&cell, std::move(names)});
-  }
-  return left;
-}
-
-/// Whether a run's model is there: nothing else can be evaluated.
-bool has_model(const Cell& cell) {
-  std::error_code error;
-  return fs::exists(weights_file(cell.experiment, cell.folder), error);
-}
-
-/// Evaluations that are asked for and are not there are for everybody to know who reads the table:
-/// what it shows of them is of what was asked before.
-/// @param remedy  of the first run of several with the same ones
-void note_not_evaluated(Suite& suite, const std::vector<LeftEntries>& left,
-                        const std::function<std::string(const LeftEntries&)>& remedy) {
-  std::map<std::string, std::vector<const LeftEntries*>> by_names;
-  for (const LeftEntries& one : left) by_names[join(one.names, ", ")].push_back(&one);
-  for (const auto& [names, some] : by_names) {
-    std::vector<std::string> labels;
-    for (const LeftEntries* one : some) {
-      labels.push_back(RunFolder::label(one->cell->experiment, one->cell->seed));
-    }
-    suite.notes.push_back(fmt::format(
-        "{}: not evaluated: {}; an older result counts, of other settings or points, where there "
-        "is one. {}",
-        first_of(labels), names, remedy(*some.front())));
-  }
-}
-
-/// Evaluations that cannot be made any more.
-/// @param failed_again  those that failed before are among them
-void note_lost_models(Suite& suite, const Catalogue& catalogue, bool failed_again) {
-  std::vector<LeftEntries> lost;
-  for (const Cell& cell : suite.cells) {
-    if (!is_done(cell) || has_model(cell)) continue;
-    auto names = entries_left(cell.experiment, cell.folder, catalogue, failed_again);
-    if (!names.empty()) lost.push_back({&cell, std::move(names)});
-  }
-  note_not_evaluated(suite, lost, [](const LeftEntries& first) {
-    const RunFolder& folder = first.cell->folder;
-    return fmt::format("The model is not there: put {} back, or remove {} and run the suite again",
-                       weights_file(first.cell->experiment, folder), folder.path());
-  });
-}
-
 /// The run that a cell would begin with now: one that this suite is about to train, or that is
 /// there.
 std::optional<RunFolder> source_of(const Cell& cell, const Suite& suite,
@@ -355,133 +281,6 @@ void note_sources(Suite& suite, const Catalogue& catalogue) {
   }
 }
 
-std::string entries_file(const LeftEntries& left) {
-  return left.cell->folder.file("evaluate.yaml");
-}
-
-/// The entries that a run's experiment has now, which its configuration need not have.
-void write_entries(const LeftEntries& left) {
-  refuse_links(left.cell->folder.path());
-  Node entries = Node::map();
-  entries.set("evaluate", left.cell->experiment.resolved.at("evaluate"));
-  write_file(entries_file(left), to_yaml(entries));
-}
-
-/// The words behind `eval` that evaluate a run by `write_entries`' file.
-Words eval_words(const LeftEntries& left) {
-  Words words = {left.cell->folder.path(), "--with", entries_file(left)};
-  words.insert(words.end(), left.names.begin(), left.names.end());
-  return words;
-}
-
-/// Evaluates one run in a process of its own.
-void evaluate_run(const LeftEntries& left, ProgressSink& progress) {
-  const std::string label = RunFolder::label(left.cell->experiment, left.cell->seed);
-  const std::string log = left.cell->folder.file("log.txt");
-  progress.say(fmt::format("evaluating {}: {}", label, join(left.names, ", ")));
-  write_entries(left);
-  Words words = eval_words(left);
-  const std::string command = command_text("eval", words);
-  words.insert(words.begin(), "eval");
-  const ProcessResult result = run_self(words, log, [](const std::string&) {});
-  if (result.ok() || interrupted()) return;
-  progress.say(fmt::format("  {}: some failed; {} tries them again and says why", label, command));
-}
-
-/// Carries out what the experiments' `evaluate:` asks of runs that are finished.
-/// @returns what was left before
-std::vector<LeftEntries> evaluate_left(const Suite& suite, const Catalogue& catalogue,
-                                       bool failed_again, bool waits, ProgressSink& progress) {
-  std::vector<LeftEntries> all = left_entries(suite, catalogue, failed_again);
-  std::erase_if(all, [](const LeftEntries& left) { return !has_model(*left.cell); });  // noted
-  for (const LeftEntries& left : all) {
-    if (interrupted()) break;
-    try {
-      if (waits) {
-        evaluate_run(left, progress);
-      } else {
-        write_entries(left);
-        progress.say("left to evaluate: " + command_text("eval", eval_words(left)));
-      }
-    } catch (const FileError& error) {  // of this run alone; what is left is noted
-      progress.say(fmt::format("  {}: not evaluated: {}",
-                               RunFolder::label(left.cell->experiment, left.cell->seed),
-                               error.what()));
-    }
-  }
-  return all;
-}
-
-/// Evaluations that came to no result, not to a failure either: their process could not begin with
-/// them, or they are for somebody else to make.
-/// @param before  what was left before they were tried
-void note_still_left(Suite& suite, const std::vector<LeftEntries>& before,
-                     const Catalogue& catalogue) {
-  std::vector<LeftEntries> still;
-  for (const LeftEntries& left : before) {
-    const Cell& cell = *left.cell;
-    auto names = entries_left(cell.experiment, cell.folder, catalogue, /*failed_again=*/false);
-    if (!names.empty()) still.push_back({&cell, std::move(names)});
-  }
-  note_not_evaluated(suite, still, [](const LeftEntries& first) {
-    return command_text("eval", eval_words(first)) + " does it, or says what is in its way";
-  });
-}
-
-/// What an earlier call wrote beside its table is of that.
-void remove_older_results(const Suite& suite) {
-  for (const char* name : {"comparison.md", "comparison.json"}) {
-    remove_older(suite.folder + "/" + name);
-  }
-  remove_suite_page(suite.folder);
-}
-
-/// @returns whether it is complete, as it says itself: files that could not be read for a moment
-///          must not make the exit code another one.
-bool write_table(const Suite& suite, const std::string& command) {
-  const std::vector<SuiteRow> rows = summarise(suite);
-  const std::string markdown = suite_markdown(suite, rows, command);
-  write_file(suite.folder + "/table.md", printable(markdown));
-  const std::string table = suite_json(suite, rows, command);
-  write_file(suite.folder + "/table.json", table);
-  std::cout << "\n"
-            << markdown << "\nwritten to " << suite.folder << "/table.md and table.json\n"
-            << std::flush;
-  const bool whole = parsed_json(table).at("complete").get<bool>();
-  if (!whole && complete(suite)) {
-    std::cerr << "attnlab: files of a finished run could not be read for the table, which is not "
-                 "complete; repeat the command\n";
-  }
-  return whole;
-}
-
-void write_comparison(const Suite& suite, const Catalogue& catalogue) {
-  if (!suite.compare) return;
-  const auto counts = [](const Cell& cell) { return cell.action != CellAction::stale; };
-  if (std::none_of(suite.cells.begin(), suite.cells.end(), counts)) return;
-  const Comparison comparison =
-      compare_runs(find_runs({suite.folder}), *suite.compare, suite.baseline, &catalogue);
-  write_file(suite.folder + "/comparison.md",
-             printable(comparison_text(comparison, TableStyle::markdown)));
-  write_file(suite.folder + "/comparison.json", comparison_json(comparison));
-  std::cout << "\n"
-            << comparison_text(comparison, TableStyle::text) << "\nwritten to " << suite.folder
-            << "/comparison.md and comparison.json\n"
-            << std::flush;
-}
-
-/// The page over domains, where the suite has one.
-void write_page(const Suite& suite, const std::string& command, const Catalogue& catalogue) {
-  if (!suite.page) return;
-  const RunCollection collection = find_runs({suite.folder});
-  if (collection.runs.empty()) return;
-  CompareOptions options = suite.compare.value_or(CompareOptions{});
-  if (!suite.planned_test.empty()) options.test = suite.planned_test;
-  const DomainPage page = build_domain_page(collection, options, suite.baseline, &catalogue);
-  const std::vector<std::string> files = write_domain_page(page, suite.folder, command);
-  std::cout << "the page over domains: " << join(files, ", ") << "\n" << std::flush;
-}
-
 /// What the estimates of a dry run leave out: each is of a run by itself.
 std::string together_text(const Suite& suite, const Catalogue& catalogue) {
   std::map<std::string, std::int64_t> by_key;
@@ -497,18 +296,6 @@ std::string together_text(const Suite& suite, const Catalogue& catalogue) {
       "{} of them are trained together where they run on this machine (--ensemble), which takes "
       "less than that\n",
       runs);
-}
-
-/// Finished runs that would be evaluated.
-std::string entries_text(const Suite& suite, const Catalogue& catalogue) {
-  std::string text;
-  for (const LeftEntries& left : left_entries(suite, catalogue, false)) {
-    text += fmt::format(
-        "{} {}: {}\n",
-        has_model(*left.cell) ? "would evaluate" : "cannot evaluate, as its model is not there,",
-        RunFolder::label(left.cell->experiment, left.cell->seed), join(left.names, ", "));
-  }
-  return text;
 }
 
 /// @param tries  of its `tune:`
