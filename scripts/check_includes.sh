@@ -32,12 +32,14 @@ data/text:        config tensor contracts data/formats
 data:             config tensor contracts data/formats
 data/points:      config tensor contracts data data/formats nn/points
 data/detection:   config tensor contracts data/formats data/image
-data/pictures:    config tensor data/formats data/image data/detection
+data/segmentation: config tensor contracts data/image
+data/pictures:    config tensor data data/formats data/image data/detection data/segmentation
 data/graph:       config tensor contracts data
 nn/backbones:     tensor contracts nn/kernels nn/modules nn/attention
 nn/boxes:         tensor nn/modules nn/attention
 eval:             config tensor contracts
 eval/detection:   config tensor contracts nn/boxes eval
+eval/segmentation: config tensor contracts eval
 studies:          config manifest tensor
 host:             config manifest experiment tensor contracts
 train:            config experiment costs runs tensor contracts nn/kernels data data/formats host

@@ -32,23 +32,25 @@ void picture_missing(const std::string& path) {
 }
 
 std::uint64_t fingerprint_of(const std::vector<const PictureFiles*>& sets, std::uint64_t seed) {
-  std::uint64_t hash = seed, bytes = 0;
+  std::vector<std::string> paths;
   for (const PictureFiles* set : sets) {
-    for (std::int64_t i = 0; i < set->size(); ++i) {
-      std::error_code error;
-      const std::uint64_t size = std::filesystem::file_size(set->path(i), error);
-      if (error) picture_missing(set->path(i));
-      bytes += size;
-      const std::string name = std::filesystem::path(set->path(i)).filename();
-      hash = fingerprint(name + ":" + std::to_string(size) + ";", hash);
-    }
+    for (std::int64_t i = 0; i < set->size(); ++i) paths.push_back(set->path(i));
+  }
+  return fingerprint_of(paths, seed);
+}
+
+std::uint64_t fingerprint_of(const std::vector<std::string>& paths, std::uint64_t seed) {
+  std::uint64_t hash = seed, bytes = 0;
+  for (const std::string& path : paths) {
+    std::error_code error;
+    const std::uint64_t size = std::filesystem::file_size(path, error);
+    if (error) picture_missing(path);
+    bytes += size;
+    const std::string name = std::filesystem::path(path).filename();
+    hash = fingerprint(name + ":" + std::to_string(size) + ";", hash);
   }
   if (bytes >= kSmallData) return hash;
-  for (const PictureFiles* set : sets) {
-    for (std::int64_t i = 0; i < set->size(); ++i) {
-      hash = content_fingerprint(read_text(set->path(i)), hash);
-    }
-  }
+  for (const std::string& path : paths) hash = content_fingerprint(read_text(path), hash);
   return hash;
 }
 

@@ -33,5 +33,7 @@ class PictureFiles final : public PictureSet {
 /// A hash of the files of pictures: of every byte where they are less than 1 GiB together, else of
 /// names and sizes. @throws DataMissingError for a file that is not there.
 std::uint64_t fingerprint_of(const std::vector<const PictureFiles*>& sets, std::uint64_t seed);
+/// The same of any files, in this order.
+std::uint64_t fingerprint_of(const std::vector<std::string>& paths, std::uint64_t seed);
 
 }  // namespace attnlab

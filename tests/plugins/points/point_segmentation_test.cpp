@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "plugins/tasks/points/point_segmentation/lovasz.h"
-#include "plugins/tasks/points/point_segmentation/segmentation_meter.h"
+#include "framework/eval/segmentation/confusion.h"
+#include "framework/eval/segmentation/lovasz.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/plugins.h"
 

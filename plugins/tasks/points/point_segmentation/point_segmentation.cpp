@@ -10,13 +10,10 @@
 // Source: the loss and metrics of Point Transformer V3 (arXiv:2312.10035) on nuScenes.
 #include <fmt/format.h>
 
-#include <algorithm>
-
-#include "framework/base/text.h"
-#include "framework/eval/metric_names.h"
+#include "framework/eval/segmentation/confusion.h"
+#include "framework/eval/segmentation/lovasz.h"
 #include "framework/plugin.h"
 #include "framework/tensor/narrow.h"
-#include "plugins/tasks/points/point_segmentation/lovasz.h"
 #include "plugins/tasks/points/point_segmentation/segmentation_meter.h"
 
 namespace attnlab {
@@ -40,22 +37,7 @@ struct PointSegmentationOptions {
 class PointSegmentation final : public Task {
  public:
   PointSegmentation(const PointSegmentationOptions& options, const TaskSetup& setup)
-      : options_(options) {
-    for (const std::string& name : setup.data.class_names) names_.push_back(word_of(name));
-    if (setup.data.classes < 1 || setup.data.classes != std::int64_t(names_.size())) {
-      throw DataError("dataset '" + setup.data.name +
-                      "' has no classes with names; point_segmentation tells them apart");
-    }
-    for (std::size_t k = 1; k < names_.size(); ++k) {
-      const auto other = std::find(names_.begin(), names_.begin() + long(k), names_[k]);
-      if (other == names_.begin() + long(k)) continue;
-      const auto& given = setup.data.class_names;
-      throw DataError(fmt::format(
-          "dataset '{}': the classes {} and {} would share the metric 'iou_{}'; rename one",
-          setup.data.name, json_quote(given[std::size_t(other - names_.begin())]),
-          json_quote(given[k]), names_[k]));
-    }
-  }
+      : options_(options), names_(class_words(setup.data, "point_segmentation")) {}
 
   Tensor loss(const NamedTensors& outputs, const Batch& batch) const override {
     const Tensor& given = outputs.at("logits@voxel");
@@ -82,15 +64,7 @@ class PointSegmentation final : public Task {
     return std::make_unique<SegmentationMeter>(names_);
   }
 
-  std::vector<MetricInfo> metrics() const override {
-    std::vector<MetricInfo> metrics = {{"miou", Better::higher, "share"},
-                                       {"macc", Better::higher, "share"},
-                                       {"accuracy", Better::higher, "share"}};
-    for (const std::string& name : names_) {
-      metrics.push_back({"iou_" + name, Better::higher, "share", name});
-    }
-    return metrics;
-  }
+  std::vector<MetricInfo> metrics() const override { return segmentation_metric_infos(names_); }
 
  private:
   static constexpr std::int64_t kIgnored = -100;

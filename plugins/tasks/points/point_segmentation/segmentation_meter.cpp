@@ -2,33 +2,9 @@
 
 #include <fmt/format.h>
 
-namespace attnlab {
+#include "framework/eval/segmentation/confusion.h"
 
-Metrics segmentation_metrics(const Tensor& confusion, const std::vector<std::string>& names) {
-  const Tensor counts = confusion.to(at::kDouble), right = counts.diagonal();
-  const Tensor labelled = counts.sum(1), answered = counts.narrow(1, 0, counts.size(0)).sum(0);
-  const Tensor together = labelled + answered - right;
-  double iou_sum = 0, accuracy_sum = 0;
-  int ious = 0, accuracies = 0;
-  Metrics metrics;
-  for (std::size_t c = 0; c < names.size(); ++c) {
-    const auto at = static_cast<std::int64_t>(c);
-    const auto of = [&](const Tensor& x) { return x[at].item<double>(); };
-    const double iou = of(together) > 0 ? of(right) / of(together) : 0;
-    metrics["iou_" + names[c]] = iou;
-    if (of(together) > 0) ++ious;
-    iou_sum += iou;
-    if (of(labelled) == 0) continue;
-    ++accuracies;
-    accuracy_sum += of(right) / of(labelled);
-  }
-  const double points = counts.sum().item<double>();
-  if (points == 0) throw Error("evaluation: no point with a label was given; is the split empty?");
-  metrics["miou"] = iou_sum / ious;
-  metrics["macc"] = accuracy_sum / accuracies;
-  metrics["accuracy"] = right.sum().item<double>() / points;
-  return metrics;
-}
+namespace attnlab {
 
 SegmentationMeter::SegmentationMeter(std::vector<std::string> names) : names_(std::move(names)) {
   const auto classes = static_cast<std::int64_t>(names_.size());
@@ -57,13 +33,7 @@ void SegmentationMeter::check_labels(const Tensor& labels, const char* name) con
 }
 
 void SegmentationMeter::count(const Tensor& scores, const Tensor& labels) {
-  const Tensor counted = labels.ge(0);
-  const Tensor here = labels.masked_select(counted);
-  const std::int64_t classes = confusion_.size(0);
-  const Tensor none = scores.isnan().any(1);  // no answer: the largest of them would be class 0
-  const Tensor answers = scores.argmax(1).masked_fill(none, classes).masked_select(counted);
-  confusion_ +=
-      (here * (classes + 1) + answers).bincount({}, classes * (classes + 1)).view_as(confusion_);
+  count_answers(labels, answers_of(scores, 1), confusion_, "label@point");
 }
 
 void SegmentationMeter::add_views(const Tensor& logits, const Batch& batch) {

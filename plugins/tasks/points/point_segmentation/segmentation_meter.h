@@ -1,7 +1,5 @@
-// Intersections over unions of points, from a confusion matrix.
-//
-//   IoU_c = TP / (TP + FP + FN),   acc_c = TP / (TP + FN)
-//   miou, macc = their means over classes that occur among labels or answers (acc: among labels)
+// The confusion matrix of points (framework/eval/segmentation/confusion.h), from what a model says
+// of voxels.
 #pragma once
 
 #include <string>
@@ -10,12 +8,6 @@
 #include "framework/contracts/task.h"
 
 namespace attnlab {
-
-/// @param confusion  [K, K] int64: points of class i (rows) that were called j; or [K, K + 1], the
-///                   last column for points that have no answer
-/// @returns miou, macc, accuracy, and iou_NAME of each class; of a class that neither occurs nor is
-/// answered 0, which counts in no mean.
-Metrics segmentation_metrics(const Tensor& confusion, const std::vector<std::string>& names);
 
 /// Reads logits@voxel, inverse@point>voxel and label@point; negative labels do not count. Where
 /// there is a field `view`, the probabilities of a cloud's views, which follow each other, are

@@ -1,4 +1,4 @@
-#include "plugins/tasks/points/point_segmentation/lovasz.h"
+#include "framework/eval/segmentation/lovasz.h"
 
 #include <vector>
 

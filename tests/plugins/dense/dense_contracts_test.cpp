@@ -1,0 +1,69 @@
+// Segmenter and the tasks of segmentation keep their contracts, on data that the kit cannot make
+// up, and a whole experiment of them trains.
+#include "framework/conformance/check_plugin.h"
+#include "framework/experiment/experiment.h"
+#include "tests/support/data_files.h"
+#include "tests/support/plugins.h"
+#include "tests/support/temp_folder.h"
+
+namespace attnlab::dense_contracts_test {
+namespace {
+
+using ::testing::HasSubstr;
+
+class DenseContracts : public ::testing::Test {
+ protected:
+  /// A small Segmenter on small scenes.
+  Experiment experiment(const std::string& model, const std::string& task,
+                        const std::string& data = "") const {
+    const std::string file = folder_.write(
+        "experiment.yaml",
+        "schema: 1\nmodel: {use: segmenter, dim: 8, depth: 1, heads: 2, patch_size: 4, "
+        "mlp_ratio: 1, " +
+            model + "}\nattention: standard\ntask: " + task +
+            "\ndataset: {use: painted_scenes, train: 24, test: 16, size: 16, most: 2, noise: 0" +
+            data + "}\ntrain: {batch_size: 4, workers: 0}\n");
+    return load_experiment(file, {}, testing::registry().catalogue());
+  }
+
+  static void expect_kept(Kind kind, const Experiment& given) {
+    const Part& part = kind == Kind::model ? given.model : given.task;
+    int passed = 0;
+    for (const conformance::CheckInfo& check : conformance::checks_of(kind)) {
+      const conformance::CheckResult result = conformance::check_plugin(
+          testing::registry(), part, check.name, {.options_given = true, .experiment = &given});
+      EXPECT_NE(result.outcome, conformance::Outcome::failed)
+          << check.name << ": " << result.message;
+      passed += result.outcome == conformance::Outcome::passed ? 1 : 0;
+    }
+    EXPECT_GE(passed, 8);
+  }
+
+  testing::TempFolder folder_;
+};
+
+TEST_F(DenseContracts, OfTheModelsForms) {
+  for (const std::string form : {"mask, decoder_depth: 1, decoder_dropout: 0.1", "linear"}) {
+    SCOPED_TRACE(form);
+    expect_kept(Kind::model, experiment("decoder: " + form, "semantic_segmentation"));
+  }
+}
+
+TEST_F(DenseContracts, OfTheTasks) {
+  for (const std::string task :
+       {"semantic_segmentation", "{use: semantic_segmentation, dice: 1, lovasz: 1}",
+        "{use: semantic_segmentation, window: 8, stride: 4, scales: [1, 2], flip: true}",
+        "{use: segmentation_corruptions, corruptions: [contrast], severities: [2]}"}) {
+    SCOPED_TRACE(task);
+    expect_kept(Kind::task, experiment("decoder: linear", task));
+  }
+}
+
+TEST_F(DenseContracts, RefuseATaskOfAnotherKindBeforeAnythingRuns) {
+  EXPECT_THAT(testing::message_of<ConfigError>(
+                  [&] { experiment("decoder: linear", "image_classification"); }),
+              HasSubstr("task 'image_classification' takes 'logits', which nothing gives"));
+}
+
+}  // namespace
+}  // namespace attnlab::dense_contracts_test
