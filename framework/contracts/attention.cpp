@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "framework/tensor/by_distance.h"
 #include "framework/tensor/narrow.h"
 
 namespace attnlab {
@@ -78,6 +79,17 @@ void check_bias_and_positions(const AttentionInput& in) {
              "of the queries' dtype and broadcastable to [B, H, Lq, Lk] = " + shape_text(logits),
              in.bias);
     }
+  }
+  if (in.distance_bias.defined()) {
+    if (in.visible.ragged()) {
+      throw ShapeError(
+          "attention input: distance_bias counts the distances of one sequence, and the batch is "
+          "ragged; give `bias`, or the sequences one by one");
+    }
+    const std::int64_t all = std::max<std::int64_t>(queries + keys - 1, 0);
+    const std::int64_t own = has_shape(in.distance_bias, {1, heads, all}) ? 1 : batch;
+    check_like(in, "distance_bias", "[B or 1, H, Lq + Lk - 1]", in.distance_bias,
+               {own, heads, all});
   }
   if (in.relative.defined()) {
     const std::int64_t dim = in.queries.size(3);
@@ -192,6 +204,7 @@ void check_traits(const AttentionInput& in, const AttentionTraits& has,
   };
   const Visibility& visible = in.visible;
   need(in.bias.defined(), has.bias, "bias", "the input gives a bias on the logits");
+  need(in.distance_bias.defined(), has.bias, "bias", "the input gives a bias by distance");
   need(visible.causal, has.causal, "causal", "the input sets visible.causal");
   need(visible.window != 0, has.window, "window", "the input sets visible.window");
   need(visible.pairs.defined(), has.pair_mask, "pair_mask", "the input gives visible.pairs");
@@ -220,11 +233,21 @@ void check_traits(const AttentionInput& in, const AttentionTraits& has,
 /// @param in  of 16 bits. @returns the same in float32.
 AttentionInput widened(AttentionInput in) {
   RelativePositions& relative = in.relative;
-  for (Tensor* x : {&in.queries, &in.keys, &in.values, &in.bias, &relative.keys,
+  for (Tensor* x : {&in.queries, &in.keys, &in.values, &in.bias, &in.distance_bias, &relative.keys,
                     &relative.content_bias, &relative.position_bias, &in.query_positions,
                     &in.key_positions, &in.query_source, &in.key_source, &in.value_source}) {
     *x = wide(*x);
   }
+  return in;
+}
+
+/// @param in  with a bias by distance. @returns the same with it by pair, in `bias`.
+AttentionInput with_pairs(AttentionInput in) {
+  if (in.query_count() > 0 && in.key_count() > 0) {
+    const Tensor pairs = pairs_of_distances(in.distance_bias, in.key_count());
+    in.bias = in.bias.defined() ? in.bias + pairs : pairs;
+  }
+  in.distance_bias = Tensor();
   return in;
 }
 
@@ -290,7 +313,8 @@ Tensor Attention::extend(const AttentionInput& input, AttentionMemory& memory,
   const Visibility& visible = input.visible;
   if (!visible.causal || input.query_count() != input.key_count() || visible.window != 0 ||
       visible.pairs.defined() || visible.key_valid.defined() || visible.query_valid.defined() ||
-      visible.ragged() || input.bias.defined() || input.relative.defined()) {
+      visible.ragged() || input.bias.defined() || input.distance_bias.defined() ||
+      input.relative.defined()) {
     throw ShapeError(
         "attention input: behind a memory, queries and keys are the same new tokens under the "
         "causal rule alone; leave the rest out, or call forward with all tokens");
@@ -309,11 +333,19 @@ Tensor Attention::forward(const AttentionInput& input, AttentionContext& context
         "attention.projection: this model makes keys and values in a way of its own; leave the "
         "key out, or choose another model");
   }
+  if (!positions_read_ && !positions_.plain()) {
+    throw ConfigError(
+        "attention.positions: this model makes queries and keys in a way of its own; leave the key "
+        "out, or choose another model");
+  }
   check_projections(input, shape_);
   check_visibility(input);
   check_bias_and_positions(input);
   check_traits(input, traits_, *this);
   if (traits_.sources) check_sources(input, shape_);
+  if (input.distance_bias.defined() && !reads_distance_bias()) {
+    return forward(with_pairs(widened(input)), context).to(input.queries.scalar_type());
+  }
   const bool adds = losses_ != nullptr && is_training() && at::GradMode::is_enabled();
   AttentionContext adding = context;
   if (adds) adding.losses = losses_;

@@ -47,6 +47,13 @@ struct AttentionTraits {
   static constexpr AttentionTraits all_quadratic() {
     return {true, true, true, true, true, true, true, true, true, true};
   }
+  /// The same under the causal rule alone, without ragged batches and relative positions.
+  static constexpr AttentionTraits ordered_quadratic() {
+    AttentionTraits traits = all_quadratic();
+    traits.ragged = traits.relative_positions = false;
+    traits.ordered = true;
+    return traits;
+  }
   /// Calls visit(name, value) for each trait; the names are those of manifests and messages.
   template <class Visit>
   constexpr void each(Visit&& visit) const {
@@ -84,6 +91,8 @@ struct AttentionShape {
   /// ...); 0: the model does not give it. An attention with the trait `sources` can then not be
   /// built.
   std::int64_t query_width = 0, key_width = 0, value_width = 0;
+  /// The first layer of the stack that has this mechanism, where a stack has several.
+  std::int64_t first_layer = 0;
 
   std::int64_t values() const { return value_dim == 0 ? head_dim : value_dim; }
 };
@@ -133,6 +142,11 @@ struct AttentionInput {
   /// Added to the scaled logits: broadcastable to [B, H, Lq, Lk], finite (hide keys with
   /// `visible`, not with -inf).
   Tensor bias;
+  /// The same by distance, without a tensor of all pairs: [B or 1, H, Lq + Lk - 1], entry
+  /// Lq - 1 - i + j for query i and key j, as `RelativePositions::keys` has its columns. Not of a
+  /// ragged batch. `Attention::attend` gets it where `Attention::reads_distance_bias` says so, else
+  /// in `bias`.
+  Tensor distance_bias;
   RelativePositions relative;
   /// [B or 1, Lq, P] and [B or 1, Lk, P], P coordinates a token, in the model's own units;
   /// undefined: tokens stand at 0, 1, 2, ... Models that know places give them to attentions with
@@ -244,6 +258,24 @@ struct Projection {
   bool plain() const { return key_heads == 0 && rank == 0; }
 };
 
+/// Where tokens stand as the layer that projects tells it an attention, where a composition asks
+/// for it (`attention.positions`). It is the model's part: whatever the mechanism, its queries and
+/// keys are turned before it maps them, or its logits get a bias (trait `bias`).
+struct Positions {
+  enum class Kind {
+    none,
+    rotary,  ///< queries and keys turned: Su et al. 2021
+    alibi,   ///< a bias that falls with the distance: Press et al. 2022
+    t5,      ///< a bias learned for each head and bucket of distances: Raffel et al. 2020
+  };
+  Kind kind = Kind::none;
+  double base = 10000;              ///< of rotary: see framework/nn/modules/rotary.h
+  std::int64_t buckets = 32;        ///< of t5
+  std::int64_t max_distance = 128;  ///< of t5: farther tokens share the last bucket
+
+  bool plain() const { return kind == Kind::none; }
+};
+
 /// An attention mechanism of one layer. Learnable parts are registered as in any torch module.
 class Attention : public torch::nn::Module {
  public:
@@ -285,12 +317,30 @@ class Attention : public torch::nn::Module {
     return projection_;
   }
   void set_projection(const Projection& projection) { projection_ = projection; }
+  /// The same of where tokens stand. The layer then reads places: `traits` says so, and models that
+  /// know places give them.
+  const Positions& positions() {
+    positions_read_ = true;
+    return positions_;
+  }
+  void set_positions(const Positions& positions) {
+    positions_ = positions;
+    if (!positions.plain() && !traits_.places) traits_.places = places_for_layer_ = true;
+  }
+  /// Whether the mechanism itself reads places.
+  bool reads_places() const { return traits_.places && !places_for_layer_; }
   /// Where losses are added from now on (`AttentionContext::losses`), whatever the model hands on;
   /// null: nowhere.
   void add_losses_to(AttentionLosses* losses) { losses_ = losses; }
   /// Whether what a query gives depends on which other queries there are (Sinkhorn's does, whose
   /// columns sum over queries). Then a model that reads some tokens alone must ask with all.
   virtual bool couples_queries() const { return false; }
+  /// Whether `attend` reads AttentionInput::distance_bias itself.
+  virtual bool reads_distance_bias() const { return false; }
+  /// Whether the order of tokens changes what is given even without the causal rule and without
+  /// positions: a sequence is read in its order, or query i belongs with key i, so that keys alone
+  /// cannot change places.
+  virtual bool reads_order() const { return false; }
   /// Called after each step of the optimiser, without gradients, and before weight averages see
   /// the parameters: for norms of weights, clipping and the like.
   virtual void after_step(const StepFacts&) {}
@@ -311,6 +361,8 @@ class Attention : public torch::nn::Module {
   AttentionTraits traits_;
   Projection projection_;
   bool projection_read_ = false;
+  Positions positions_;
+  bool positions_read_ = false, places_for_layer_ = false;
   AttentionLosses* losses_ = nullptr;
 };
 

@@ -125,7 +125,9 @@ Tensor attend_headwise(const SoftmaxCall& call) {
                                 .dropout = call.dropout,
                                 .bias = call.input.bias,
                                 .relative_queries = call.relative_queries,
-                                .relative_keys = call.relative_keys});
+                                .relative_keys = call.relative_keys,
+                                .terms = call.terms,
+                                .each = call.each});
 }
 
 Tensor attend_sequences(const SoftmaxCall& call) {
@@ -141,15 +143,16 @@ Tensor attend_sequences(const SoftmaxCall& call) {
 
 constexpr SoftmaxKernel kSoftmaxKernels[] = {
     {AttentionKernel::headwise,
-     [](const AttentionInput& in) -> const char* {
+     [](const AttentionInput& in, bool) -> const char* {
        return cpu_softmax_attention_takes(in.queries, in.keys, in.values)
                   ? nullptr
                   : "it takes float32 and float64 on the CPU alone";
      },
      true, attend_headwise, attend_sequences},
     {AttentionKernel::fused,
-     [](const AttentionInput& in) -> const char* {
+     [](const AttentionInput& in, bool plain) -> const char* {
        if (in.bias.defined()) return "the logits have a bias";
+       if (!plain) return "there is more to the weights than softmax of products";
        if (in.relative.defined()) return "positions are relative";
        return fused_attention_serves(in) ? nullptr
                                          : "this LibTorch has none, or a query may see no key";
@@ -186,22 +189,22 @@ void refuse_kernel(AttentionKernel kernel, const std::string& obstacle) {
                   name_of(kernel), obstacle));
 }
 
-const SoftmaxKernel* softmax_kernel(const AttentionInput& input, bool refuse) {
+const SoftmaxKernel* softmax_kernel(const AttentionInput& input, bool plain, bool refuse) {
   const AttentionKernel wanted = attention_kernel();
   for (const SoftmaxKernel& one : kSoftmaxKernels) {
     if (wanted != AttentionKernel::automatic && wanted != one.kernel) continue;
-    const char* obstacle = one.obstacle(input);
+    const char* obstacle = one.obstacle(input, plain);
     if (obstacle == nullptr) return &one;
     if (wanted == one.kernel && refuse) refuse_kernel(wanted, obstacle);
   }
   return nullptr;
 }
 
-bool softmax_kernel_drops(const AttentionInput& input) {
+bool softmax_kernel_drops(const AttentionInput& input, bool plain) {
   for (const SoftmaxKernel& one : kSoftmaxKernels) {
     if (attention_kernel() == one.kernel) return one.drops;  // or it refuses this input
   }
-  const SoftmaxKernel* taken = softmax_kernel(input, false);
+  const SoftmaxKernel* taken = softmax_kernel(input, plain, false);
   return taken != nullptr && taken->drops;
 }
 

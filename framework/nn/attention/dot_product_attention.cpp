@@ -37,8 +37,9 @@ Tensor masked_softmax(Tensor logits, const Tensor& visible, bool may_be_empty) {
   return may_be_empty ? weights.masked_fill(hidden, 0) : weights;
 }
 
+/// @param own_bias  what the mechanism's terms add; undefined: nothing, or not asked for
 void record(const AttentionInput& input, AttentionContext& context, const Tensor& logits,
-            const Tensor& visible, const Tensor& weights) {
+            const Tensor& visible, const Tensor& weights, const Tensor& own_bias) {
   const AttentionTrace& asked = *context.trace;
   const at::AutoGradMode gradients(asked.attached && at::GradMode::is_enabled());
   const auto kept = [&](const Tensor& x) { return asked.attached ? x : x.detach(); };
@@ -55,6 +56,9 @@ void record(const AttentionInput& input, AttentionContext& context, const Tensor
       layer.logits = layer.logits.masked_fill(visible.logical_not(), -INFINITY);
     }
   }
+  if (own_bias.defined()) {
+    layer.bias = kept(own_bias).expand({-1, input.heads(), input.query_count(), input.key_count()});
+  }
   if (asked.norms) {
     layer.query_norms = kept(input.queries).norm(2, -1);
     layer.key_norms = kept(input.keys).norm(2, -1);
@@ -67,13 +71,15 @@ void record(const AttentionInput& input, AttentionContext& context, const Tensor
 }
 
 /// Why weights are needed one by one, whatever the kernel; null when they are not.
-const char* weights_needed_by(const AttentionInput& input, const AttentionContext& context,
+const char* weights_needed_by(const SoftmaxCall& call, const AttentionContext& context,
                               Normaliser normaliser) {
   if (context.trace != nullptr) return "a trace is recorded";
-  if (normaliser == Normaliser::softmax) return nullptr;
-  if (input.bias.defined()) return "the logits have a bias";
-  if (input.relative.defined()) return "positions are relative";
-  return nullptr;
+  if (normaliser != Normaliser::custom) return nullptr;
+  if (call.input.bias.defined() || call.input.distance_bias.defined()) {
+    return "the logits have a bias";
+  }
+  if (call.input.relative.defined()) return "positions are relative";
+  return call.plain() ? nullptr : "the logits have terms of their own";
 }
 
 /// The slice [begin, begin + length) of a dimension (from the end, -1 the last), or all of one that
@@ -148,7 +154,8 @@ DotProductAttention::DotProductAttention(const AttentionShape& shape,
     : Attention(shape, traits),
       scale_(settings.scale.value_or(1 / std::sqrt(static_cast<double>(shape.head_dim)))),
       normaliser_(settings.normaliser),
-      unit_keys_(settings.unit_keys) {}
+      unit_keys_(settings.unit_keys),
+      has_terms_(settings.terms) {}
 
 Tensor DotProductAttention::normalise(const Tensor& logits, const Tensor& visible,
                                       AttentionContext&) const {
@@ -161,30 +168,25 @@ Tensor DotProductAttention::attend(const AttentionInput& input, AttentionContext
                                 : attend_dense(input, diagonal, context);
 }
 
-bool DotProductAttention::wants_weights(const AttentionInput& input,
-                                        const AttentionContext& context, bool drops) const {
+bool DotProductAttention::wants_weights(const SoftmaxCall& call,
+                                        const AttentionContext& context) const {
   const AttentionKernel wanted = attention_kernel();
   if (wanted == AttentionKernel::explicit_form) return true;
-  const char* obstacle = weights_needed_by(input, context, normaliser_);
-  if (obstacle == nullptr && drops &&
-      (normaliser_ != Normaliser::softmax || !softmax_kernel_drops(input))) {
+  const char* obstacle = weights_needed_by(call, context, normaliser_);
+  if (obstacle == nullptr && call.dropout > 0 &&
+      (normaliser_ == Normaliser::custom || !softmax_kernel_drops(call.input, call.plain()))) {
     obstacle = "weights are dropped out";
   }
   if (obstacle != nullptr && wanted != AttentionKernel::automatic) refuse_kernel(wanted, obstacle);
   return obstacle != nullptr;
 }
 
-Tensor DotProductAttention::attend_by_softmax_kernel(const Tensor& queries, const Tensor& keys,
-                                                     const AttentionInput& input,
-                                                     const Tensor& positions,
-                                                     const Tensor& distances) const {
+Tensor DotProductAttention::attend_by_softmax_kernel(const SoftmaxCall& call) const {
   if (attention_kernel() == AttentionKernel::own) {
     refuse_kernel(AttentionKernel::own, name() + " has none for this input");
   }
-  const SoftmaxKernel* kernel = softmax_kernel(input, true);
-  if (kernel == nullptr) return {};
-  return kernel->attend({queries, keys, input, scale_, unit_keys_,
-                         is_training() ? shape().dropout : 0, positions, distances});
+  const SoftmaxKernel* kernel = softmax_kernel(call.input, call.plain(), true);
+  return kernel == nullptr ? Tensor() : kernel->attend(call);
 }
 
 Tensor DotProductAttention::attend_by_own_kernel(const Tensor& queries, const Tensor& keys,
@@ -229,14 +231,27 @@ Tensor DotProductAttention::attend_dense(const AttentionInput& input, const Tens
     distances = to_unit(map_keys(relative.keys.unsqueeze(0), context));
     positions = mapped_queries(relative.position_bias);
   }
-  const bool drops = is_training() && shape().dropout > 0;
-  const bool explicitly = wants_weights(input, context, drops);
-  if (!explicitly && normaliser_ == Normaliser::softmax) {
-    Tensor out = attend_by_softmax_kernel(queries, mapped_keys, input, positions, distances);
+  const LogitTerms own = has_terms_ ? terms(input, context) : LogitTerms();
+  check_terms(own, input);
+  SoftmaxCall call{queries,   mapped_keys, input,
+                   scale_,    unit_keys_,  is_training() ? shape().dropout : 0,
+                   positions, distances,   own};
+  call.terms.distance_bias = sum_of_given(own.distance_bias, input.distance_bias);
+  if (normaliser_ == Normaliser::rule) {
+    call.each = row_weights(input, context);
+    if (call.each.rule == nullptr) {
+      throw ConfigError(name() +
+                        ": its settings have Normaliser::rule, but row_weights gives no rule; "
+                        "override it, or take another normaliser");
+    }
+  }
+  const bool explicitly = wants_weights(call, context);
+  if (!explicitly && normaliser_ != Normaliser::custom) {
+    Tensor out = attend_by_softmax_kernel(call);
     if (out.defined()) return out;
   }
   const Tensor asking = scaled(queries), keys = to_unit(mapped_keys);
-  if (!explicitly && normaliser_ != Normaliser::softmax) {
+  if (!explicitly && normaliser_ == Normaliser::custom) {
     Tensor out = attend_by_own_kernel(asking, keys, input, context);
     if (out.defined()) return out;
   }
@@ -246,24 +261,79 @@ Tensor DotProductAttention::attend_dense(const AttentionInput& input, const Tens
     logits = logits.add_(
         shift_distances(product(scaled(positions), distances.transpose(-2, -1)), columns));
   }
+  if (call.terms.cap > 0) logits = capped(logits, call.terms.cap);
   if (input.bias.defined()) logits = logits.add_(input.bias);
+  if (call.terms.adds()) logits = logits + call.terms.added(columns);
   const Tensor visible = visible_pairs(input.visible, rows, columns, logits.device());
-  const Tensor weights =
-      normaliser_ == Normaliser::softmax
-          ? masked_softmax(logits, visible, rows_may_be_empty(input.visible, rows, columns))
-          : normalise(logits, without_padding_queries(visible, input.visible.query_valid), context);
-  if (context.trace != nullptr) record(input, context, logits, visible, weights);
-  return product(drops ? dropout(weights, shape().dropout) : weights, input.values);
+  const Tensor weights = weights_of(logits, visible, call, context);
+  if (context.trace != nullptr) {
+    const Tensor own_bias = context.trace->bias ? own.added(columns) : Tensor();
+    record(input, context, logits, visible, weights, own_bias);
+  }
+  return product(call.dropout > 0 ? dropout(weights, call.dropout) : weights, input.values);
+}
+
+Tensor DotProductAttention::weights_of(const Tensor& logits, const Tensor& visible,
+                                       const SoftmaxCall& call, AttentionContext& context) const {
+  const Visibility& rules = call.input.visible;
+  const auto hidden = [](const Tensor& seen) { return seen.defined() ? seen.logical_not() : seen; };
+  if (normaliser_ == Normaliser::softmax) {
+    if (call.terms.signs || call.terms.sink.defined()) {
+      return softmax_with(call.terms, logits, hidden(visible));
+    }
+    return masked_softmax(logits, visible,
+                          rows_may_be_empty(rules, logits.size(2), logits.size(3)));
+  }
+  const Tensor seen = without_padding_queries(visible, rules.query_valid);
+  if (normaliser_ == Normaliser::rule) return call.each.of(logits, hidden(seen));
+  return normalise(logits, seen, context);
+}
+
+void DotProductAttention::check_terms(const LogitTerms& own, const AttentionInput& input) const {
+  if (!own.any()) return;
+  if (normaliser_ != Normaliser::softmax && (own.signs || own.sink.defined())) {
+    throw ConfigError(name() +
+                      ": LogitTerms has a sink or signs, which softmax alone knows, and the "
+                      "settings ask for another normaliser; leave them out, or take softmax");
+  }
+  if (own.query_sums.defined() != own.key_sums.defined()) {
+    throw ShapeError(name() +
+                     ": LogitTerms has one of query_sums and key_sums; give both, or neither");
+  }
+  const std::int64_t batch = input.batch(), heads = input.heads();
+  const std::int64_t rows = input.query_count(), columns = input.key_count();
+  const auto refuse = [&](const char* field, const Tensor& x, const std::string& wanted) {
+    throw ShapeError(fmt::format("{}: LogitTerms::{} must be {}, of the queries' dtype, found {}",
+                                 name(), field, wanted, describe(x)));
+  };
+  const auto check_rows = [&](const char* field, const Tensor& x, std::int64_t length) {
+    if (!x.defined()) return;
+    const bool fits = x.dim() == 3 && (x.size(0) == 1 || x.size(0) == batch) &&
+                      x.size(1) == heads && x.size(2) == length &&
+                      x.scalar_type() == input.queries.scalar_type();
+    if (!fits) {
+      refuse(field, x, fmt::format("[B or 1, H, L] = [{} or 1, {}, {}]", batch, heads, length));
+    }
+  };
+  check_rows("distance_bias", own.distance_bias, rows + columns - 1);
+  check_rows("query_sums", own.query_sums, rows);
+  check_rows("key_sums", own.key_sums, columns);
+  const Tensor& sink = own.sink;
+  if (sink.defined() && (sink.dim() != 1 || (sink.size(0) != 1 && sink.size(0) != heads) ||
+                         sink.scalar_type() != input.queries.scalar_type())) {
+    refuse("sink", sink, fmt::format("[H or 1] = [{} or 1]", heads));
+  }
 }
 
 Tensor DotProductAttention::attend_sequences(const AttentionInput& input, const Tensor& diagonal,
                                              AttentionContext& context) const {
   const Visibility& visible = input.visible;
-  if (normaliser_ != Normaliser::softmax || input.bias.defined() || input.relative.defined() ||
-      visible.pairs.defined() || visible.key_valid.defined() || visible.query_valid.defined()) {
+  if (normaliser_ != Normaliser::softmax || has_terms_ || input.bias.defined() ||
+      input.distance_bias.defined() || input.relative.defined() || visible.pairs.defined() ||
+      visible.key_valid.defined() || visible.query_valid.defined()) {
     return {};
   }
-  const SoftmaxKernel* kernel = softmax_kernel(input, false);
+  const SoftmaxKernel* kernel = softmax_kernel(input, true, false);
   if (kernel == nullptr || kernel->attend_ragged == nullptr) return {};
   const Tensor mapped = map_queries(input.queries, context);
   const Tensor queries = diagonal.defined() ? mapped * diagonal : mapped;

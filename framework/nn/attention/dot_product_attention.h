@@ -3,14 +3,17 @@
 //   A = N( scale * map_q(Q) diag(M) map_k(K)^T + bias ),   Y = A V
 //
 // with a map on queries, a map on keys (then to unit length, where that is asked), a diagonal
-// metric M, a scale and a normaliser N of the logits (softmax unless replaced). Standard attention
-// is all maps = identity, scale = 1/sqrt(D) (Vaswani et al. 2017). Cost: O(Lq Lk (D + Dv)) time,
-// O(Lq Lk) memory.
+// metric M, a scale, terms of the logits, and a normaliser N of the logits (softmax unless
+// replaced). Standard attention is all maps = identity, scale = 1/sqrt(D) (Vaswani et al. 2017).
+// Cost: O(Lq Lk (D + Dv)) time, O(Lq Lk) memory; in the kernels on the CPU, softmax and rules take
+// O(Lq + Lk) memory.
 #pragma once
 
 #include <optional>
 
 #include "framework/contracts/attention.h"
+#include "framework/nn/kernels/logit_terms.h"
+#include "framework/nn/kernels/row_rule.h"
 #include "framework/nn/kernels/unit.h"
 
 namespace attnlab {
@@ -18,6 +21,7 @@ namespace attnlab {
 /// How the logits become weights.
 enum class Normaliser {
   softmax,  ///< over the visible keys
+  rule,     ///< each by itself: `DotProductAttention::row_weights`
   custom,   ///< `DotProductAttention::normalise`
 };
 
@@ -27,7 +31,11 @@ struct DotProductSettings {
   Normaliser normaliser = Normaliser::softmax;
   /// The same as `map_keys` ending with `unit(keys, eps)`; kernels fold it into their own pass.
   UnitKeys unit_keys = {};
+  /// Whether logits have terms of the mechanism's own: `DotProductAttention::terms`.
+  bool terms = false;
 };
+
+struct SoftmaxCall;
 
 class DotProductAttention : public Attention {
  public:
@@ -35,6 +43,8 @@ class DotProductAttention : public Attention {
 
   explicit DotProductAttention(const AttentionShape& shape, const DotProductSettings& settings = {},
                                const AttentionTraits& traits = kTraits);
+
+  bool reads_distance_bias() const override { return true; }
 
  protected:
   /// [..., L, D] to the same shape, each row by itself. Applied to relative positional keys as
@@ -44,6 +54,12 @@ class DotProductAttention : public Attention {
   /// The diagonal of M, broadcastable to [B, H, Lq, D]: one for all queries, or one for each;
   /// undefined means M = 1. Called once for a whole ragged batch.
   virtual Tensor metric(const AttentionInput&, AttentionContext&) const { return {}; }
+  /// What logits get besides, for DotProductSettings::terms; of the queries' dtype. What is added a
+  /// trace records as the mechanism's own bias. Sequences of a ragged batch come one by one, those
+  /// without queries or keys not at all.
+  virtual LogitTerms terms(const AttentionInput&, AttentionContext&) const { return {}; }
+  /// The rule of the weights, for Normaliser::rule; likewise.
+  virtual RowWeights row_weights(const AttentionInput&, AttentionContext&) const { return {}; }
   /// Weights from logits [B, H, Lq, Lk], for Normaliser::custom.
   /// @param visible  bool, broadcastable to the logits, true = may see; undefined = all may.
   ///                 Queries of padding see nothing.
@@ -52,8 +68,8 @@ class DotProductAttention : public Attention {
   /// The kernel of a mechanism with Normaliser::custom, of linear cost for instance: the output
   /// [B, H, Lq, Dv], equal to the explicit form up to rounding; undefined where it cannot serve
   /// this input (the default).
-  /// Not asked where weights are needed one by one: under a trace, a bias, relative positions or
-  /// dropout. Sequences of a ragged batch come one by one.
+  /// Not asked where weights are needed one by one: under a trace, a bias, relative positions,
+  /// terms or dropout. Sequences of a ragged batch come one by one.
   /// @param queries  mapped, times metric and scale
   /// @param keys     mapped, at unit length where the settings ask for it
   virtual Tensor own_kernel(const Tensor& /*queries*/, const Tensor& /*keys*/,
@@ -79,15 +95,14 @@ class DotProductAttention : public Attention {
                           AttentionContext& context) const;
   /// Whether weights are needed one by one. @throws ConfigError where a kernel was asked for by
   /// name that cannot give them.
-  bool wants_weights(const AttentionInput& input, const AttentionContext& context,
-                     bool drops) const;
+  bool wants_weights(const SoftmaxCall& call, const AttentionContext& context) const;
   /// Undefined where no kernel serves.
-  /// @param keys       after `map_keys`, before unit length
-  /// @param positions  queries as relative positions take them; undefined: there are none
-  /// @param distances  [1, H, Lq + Lk - 1, D], mapped, at unit length where keys are
-  Tensor attend_by_softmax_kernel(const Tensor& queries, const Tensor& keys,
-                                  const AttentionInput& input, const Tensor& positions,
-                                  const Tensor& distances) const;
+  Tensor attend_by_softmax_kernel(const SoftmaxCall& call) const;
+  /// Weights from complete logits, which may be written over.
+  Tensor weights_of(const Tensor& logits, const Tensor& visible, const SoftmaxCall& call,
+                    AttentionContext& context) const;
+  /// @throws ShapeError, ConfigError: the mechanism's terms do not fit the input.
+  void check_terms(const LogitTerms& own, const AttentionInput& input) const;
   Tensor attend_by_own_kernel(const Tensor& queries, const Tensor& keys,
                               const AttentionInput& input, AttentionContext& context) const;
   Tensor scaled(const Tensor& queries) const;
@@ -97,6 +112,7 @@ class DotProductAttention : public Attention {
   double scale_;
   Normaliser normaliser_;
   UnitKeys unit_keys_;
+  bool has_terms_;
 };
 
 /// The input of sequence t of a ragged batch, as if it stood alone: B is 1, no offsets, everything

@@ -3,7 +3,7 @@
 
 #include <ATen/OpMathType.h>
 
-#include <limits>
+#include "framework/nn/attention/dot_product_attention.h"
 
 namespace attnlab {
 namespace {
@@ -26,19 +26,36 @@ Tensor visible_counts(const Tensor& visible, const Tensor& logits) {
   return mask.sum(-1, true).to(options);
 }
 
-Tensor sigmoid_weights(const Tensor& logits, const Tensor& visible, const SigmoidOptions& options) {
-  const at::ScalarType dtype = logits.scalar_type();
-  Tensor shifted;
+Tensor visible_counts(const AttentionInput& in) {
+  const Visibility& visible = in.visible;
+  const std::int64_t rows = in.query_count(), columns = in.key_count();
+  const at::Device device = in.queries.device();
+  if (visible.pairs.defined() || !(visible.causal || visible.window > 0)) {
+    return visible_counts(visible_pairs(visible, rows, columns, device),
+                          in.queries.new_empty({0, columns}));
+  }
+  // Query i sees keys [first, end); the last query stands at the last key.
+  const Tensor place =
+      at::arange(columns - rows, columns, at::TensorOptions().dtype(at::kLong).device(device));
+  Tensor first = at::zeros_like(place), end = at::full_like(place, columns);
+  if (visible.window > 0) {
+    first = (place - (visible.window - 1)).clamp_(0, columns);
+    end = (place + visible.window).clamp_(0, columns);
+  }
+  if (visible.causal) end = at::minimum(end, (place + 1).clamp_min_(0));
+  Tensor counts = (end - first).unsqueeze(0);
+  if (visible.key_valid.defined()) {
+    const Tensor before = at::constant_pad_nd(visible.key_valid.cumsum(1), {1, 0});
+    counts = before.index_select(1, end) - before.index_select(1, first);
+  }
+  return counts.unsqueeze(1).unsqueeze(-1).to(in.queries.scalar_type());
+}
+
+RowWeights sigmoid_weights(const AttentionInput& input, const SigmoidOptions& options) {
   if (options.bias == "constant") {
-    shifted = logits + options.constant;
-  } else {
-    // A narrow dtype would round the bias by more than it rounds logits: added in float32.
-    shifted = logits - visible_counts(visible, logits).clamp_min_(1).log_();
+    return {&sigmoid_rule(), at::full({1, 1, 1, 1}, options.constant, input.queries.options()), {}};
   }
-  if (visible.defined()) {
-    shifted.masked_fill_(visible.logical_not(), -std::numeric_limits<double>::infinity());
-  }
-  return shifted.sigmoid_().to(dtype);
+  return {&sigmoid_rule(), visible_counts(input).clamp_min_(1).log_().neg_(), {}};
 }
 
 PowerNormaliser::PowerNormaliser(const PowerOptions& options, std::int64_t heads)

@@ -10,6 +10,8 @@
 #include <string>
 
 #include "framework/config/options.h"
+#include "framework/contracts/attention.h"
+#include "framework/nn/kernels/row_rule.h"
 #include "framework/tensor/tensor.h"
 
 namespace attnlab {
@@ -18,6 +20,11 @@ namespace attnlab {
 /// @param logits  [B, H, Lq, Lk]; only its shape, dtype and device are read.
 /// @returns broadcastable to [B, H, Lq, 1], of the logits' dtype or float32, whichever is wider.
 Tensor visible_counts(const Tensor& visible, const Tensor& logits);
+
+/// The same of an input that is not ragged, in the queries' dtype, without a tensor of all pairs
+/// where the input gives none. Padding queries count as others.
+/// @returns [B or 1, H or 1, Lq or 1, 1].
+Tensor visible_counts(const AttentionInput& input);
 
 struct SigmoidOptions {
   std::string bias = "minus_log_n";
@@ -33,10 +40,9 @@ struct SigmoidOptions {
 };
 
 /// sigma(logits + b), b = -log n or a constant. Each weight is its own: rows do not compete.
-/// @returns the weights, of the logits' shape and dtype.
 /// Source: Ramapuram et al. 2024, "Theory, analysis, and best practices for sigmoid
 /// self-attention".
-Tensor sigmoid_weights(const Tensor& logits, const Tensor& visible, const SigmoidOptions& options);
+RowWeights sigmoid_weights(const AttentionInput& input, const SigmoidOptions& options);
 
 struct SinkhornOptions {
   std::int64_t max_iter = 3;

@@ -122,16 +122,16 @@ std::int64_t backward_scratch(const HeadwisePlan<T>& in) {
   const std::int64_t wide = padded<T>(in.dim) + padded<T>(in.channels);
   return in.queries * wide + (in.dim + in.channels) * padded<T>(kKeyBlock) +
          kKeyBlock * (2 * wide + padded<T>(in.dim)) + 2 * kQueryBlock * kBlockRow<T> +
-         padded<T>(in.queries) + relative_scratch(in) +
+         padded<T>(in.queries) + kKeyBlock + relative_scratch(in) +
          (in.relative() ? (in.queries + in.distances()) * padded<T>(in.dim) : 0);
 }
 
 /// Gradients from their shares' sums, always in the same order.
-/// @param parts  [B * H, shares, kept rows, padded D]; the first share's are added to
+/// @param parts  [B * H, shares, numbers_of_sums()]; the first share's are added to
 template <class T>
 void collect(const HeadwisePlan<T>& in, T* parts, std::int64_t heads, std::int64_t shares,
              const HeadwiseGradients<T>& to) {
-  const std::int64_t width = padded<T>(in.dim), size = rows_of_sums(in) * width;
+  const std::int64_t width = padded<T>(in.dim), size = numbers_of_sums(in, to);
   at::parallel_for(0, heads, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t head = begin; head < end; ++head) {
       T* const sum = parts + head * shares * size;
@@ -142,6 +142,14 @@ void collect(const HeadwisePlan<T>& in, T* parts, std::int64_t heads, std::int64
         }
       };
       copy(0, in.queries, to.q);
+      const T* by = sum + rows_of_sums(in) * width;
+      if (to.by_query != nullptr) {
+        std::copy_n(by, in.queries, to.by_query + head * in.queries);
+        by += padded<T>(in.queries);
+      }
+      if (to.by_distance != nullptr) {
+        std::copy_n(by, in.distances(), to.by_distance + head * in.distances());
+      }
       if (!in.relative()) continue;
       copy(in.queries, in.queries, to.relative_q);
       copy(2 * in.queries, in.distances(), to.relative_k);
@@ -174,10 +182,21 @@ void differentiate_blocks(const HeadwiseProblem& in, const Tensor& rows, const T
     const HeadwisePlan<scalar_t> plan(in);
     const Heads<const scalar_t> y(out);
     using To = Heads<scalar_t>;
-    const HeadwiseGradients<scalar_t> to{
-        Heads<const scalar_t>(grad), To(given.q),         To(given.k), To(given.v), To(given.bias),
-        To(given.relative_q),        To(given.relative_k)};
-    const std::int64_t size = rows_of_sums(plan) * padded<scalar_t>(plan.dim);
+    const auto start = [](const Tensor& x) {
+      return x.defined() ? x.data_ptr<scalar_t>() : nullptr;
+    };
+    const HeadwiseGradients<scalar_t> to{Heads<const scalar_t>(grad),
+                                         To(given.q),
+                                         To(given.k),
+                                         To(given.v),
+                                         To(given.bias),
+                                         To(given.relative_q),
+                                         To(given.relative_k),
+                                         start(given.by_query),
+                                         start(given.by_key),
+                                         start(given.by_distance),
+                                         start(given.sink)};
+    const std::int64_t size = numbers_of_sums(plan, to);
     const Room<scalar_t> parts(heads * shares * size);
     const scalar_t* const kept = rows.data_ptr<scalar_t>();
     each_share<scalar_t>(heads, shares, backward_scratch(plan),

@@ -2,7 +2,8 @@
 //
 //   P = softmax(scale * Q K̄^T),   Y = drop(P) V,   K̄ = K, or K with rows of unit length
 //
-// with a bias or relative positions added to the logits, where there are some.
+// with a bias, relative positions and the terms of logit_terms.h, where there are some; or with
+// weights by a rule (row_rule.h) in place of P.
 //
 // Logits are made for a block of queries and a block of keys at a time and never kept. Forward,
 // each row's largest logit so far and the sum of its exponentials are kept; where a block brings a
@@ -10,7 +11,8 @@
 // numbers. Blocks that no query of theirs sees are not computed at all.
 // Source: FlashAttention-2, Dao 2023; the online softmax is Milakov and Gimelshein's, 2018.
 // Cost: O(B H Lq Lk (D + Dv)) time; memory beyond inputs and outputs O(B H Lq) kept for the
-// gradient, and O((Lq + Lk) (D + Dv)) a thread.
+// gradient, and O((Lq + Lk) (D + Dv)) a thread. What is added to logits by query, by key or by
+// distance has a gradient of its own size; a bias by pair one [B, H, Lq, Lk].
 #pragma once
 
 #include "framework/nn/kernels/headwise.h"

@@ -4,11 +4,14 @@
 // queries, backward by blocks of keys, each share with sums of its own for the queries' gradient.
 #include <hwy/highway.h>
 
+#include <cmath>
+
 #include "framework/nn/kernels/block_sizes.h"
 #include "framework/nn/kernels/headwise.h"
 #include "framework/nn/kernels/relative-inl.h"
 #include "framework/nn/kernels/rounded_product-inl.h"
 #include "framework/nn/kernels/softmax-inl.h"
+#include "framework/nn/kernels/terms-inl.h"
 #include "framework/nn/kernels/unit_row-inl.h"
 
 #if defined(ATTNLAB_BLOCK_HEAD_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -56,7 +59,10 @@ struct Gathered {
 template <class T>
 HWY_INLINE void gather_row(const HeadwisePlan<T>& in, const Block<T>& at, std::int64_t i, T* row,
                            Gathered<T>& to) {
-  add_bias(in, at.head, at.query + i, at.key, row, at.columns);
+  complete_logits<T>(in, at.head, at.query + i, at.key, row, at.columns, nullptr);
+  HWY_ALIGN T signs[kKeyBlock];
+  const bool has_signs = in.signs;
+  if (has_signs) split_signs(row, at.columns, signs);
   if (!hide(in, at.head, at.query + i, at.key, row, at.columns)) {
     std::fill_n(row, at.columns, T(0));
     return;
@@ -72,6 +78,17 @@ HWY_INLINE void gather_row(const HeadwisePlan<T>& in, const Block<T>& at, std::i
     scale(shrink, to.values.at(i, 0), to.values.at(i, 0), whole_vectors<T>(in.channels));
   }
   to.sum[i] += sum;
+  if (has_signs) multiply_row(row, signs, at.columns);
+}
+
+/// The weights of row i by a rule, in place of products.
+template <class T>
+HWY_INLINE void weigh_by_rule(const HeadwisePlan<T>& in, const Block<T>& at, std::int64_t i,
+                              T* row) {
+  const std::int64_t query = at.query + i;
+  complete_logits<T>(in, at.head, query, at.key, row, at.columns, nullptr);
+  in.rule->weigh(row, at.columns, rule_factor(in, at.head, query));
+  hide(in, at.head, query, at.key, row, at.columns, T(0));
 }
 
 template <class T>
@@ -83,13 +100,15 @@ HWY_INLINE void drop_row(const HeadwisePlan<T>& in, const Block<T>& at, std::int
   });
 }
 
-/// The outputs of a block of queries, and their rows' numbers for the gradient.
+/// The outputs of a block of queries, and their rows' numbers for the gradient (by a rule, nothing
+/// of meaning).
 /// @param rows  [Lq, 2] of the head, or null
 template <class T>
 HWY_INLINE void finish_rows(const HeadwisePlan<T>& in, std::int64_t query, std::int64_t count,
                             const Gathered<T>& from, Matrix<T> out, T* rows) {
   for (std::int64_t i = 0; i < count; ++i) {
-    const T inverse = from.sees[i] ? 1 / from.sum[i] : T(0);
+    T inverse = from.sees[i] ? 1 / from.sum[i] : T(0);
+    if (in.rule != nullptr) inverse = T(1);
     scale(inverse, from.values.at(i, 0), out.at(query + i, 0), in.channels);
     if (rows == nullptr) continue;
     rows[2 * (query + i)] = from.sees[i] ? from.top[i] : T(0);
@@ -109,6 +128,9 @@ HWY_INLINE void attend_share(const HeadwisePlan<T>& in, std::int64_t head, std::
   gathered.values = room.matrix(kQueryBlock, in.channels);
   const Matrix<T> unit = in.unit ? room.matrix(kKeyBlock, in.dim) : Matrix<T>{};
   const RelativeRoom<T> relative(in, head, kQueryBlock, kKeyBlock, room);
+  // A sink is a key that every row has seen before all others, and that has no value.
+  const bool sinks = in.sink.data != nullptr;
+  const T first_top = sinks ? *in.sink.at(head).data : kHiddenLogit<T>;
   T inverse[kKeyBlock];
   for (std::int64_t j = 0; j < in.keys; j += kKeyBlock) {
     const std::int64_t count = std::min(kKeyBlock, in.keys - j);
@@ -118,8 +140,8 @@ HWY_INLINE void attend_share(const HeadwisePlan<T>& in, std::int64_t head, std::
   pack(in.v.at(head), v, in.keys, in.channels);
   for (std::int64_t i = share * kQueryBlock; i < in.queries; i += shares * kQueryBlock) {
     const std::int64_t count = std::min(kQueryBlock, in.queries - i);
-    std::fill_n(gathered.top, count, kHiddenLogit<T>);
-    std::fill_n(gathered.sum, count, T(0));
+    std::fill_n(gathered.top, count, first_top);
+    std::fill_n(gathered.sum, count, sinks ? T(1) : T(0));
     std::fill_n(gathered.sees, count, false);
     std::fill_n(gathered.values.data, count * gathered.values.row, T(0));
     const KeyRange seen = keys_seen(in, i, i + count);
@@ -129,7 +151,11 @@ HWY_INLINE void attend_share(const HeadwisePlan<T>& in, std::int64_t head, std::
                true);
       if (in.relative()) add_relative(in, at, relative, p);
       for (std::int64_t r = 0; r < count; ++r) {
-        gather_row(in, at, r, p.at(r, 0), gathered);
+        if (in.rule != nullptr) {
+          weigh_by_rule(in, at, r, p.at(r, 0));
+        } else {
+          gather_row(in, at, r, p.at(r, 0), gathered);
+        }
         if (in.drops.p > 0) drop_row(in, at, r, p.at(r, 0));
       }
       add_multiplied(p.fixed(), v.from_row(j).fixed(), gathered.values, count, at.columns,
@@ -153,8 +179,12 @@ struct BackwardRoom {
   Panels<T> relative_q, relative_k;    ///< of the whole head
   Matrix<T> dq;                        ///< [Lq, D], sums
   Matrix<T> relative_dq, relative_dk;  ///< [Lq, D], [Lq + Lk - 1, D], sums
+  /// Sums of the logits' gradient, of the whole head but `by_key`, of a block of keys; null: not
+  /// wanted.
+  T *by_query = nullptr, *by_key = nullptr, *by_distance = nullptr;
 
-  BackwardRoom(const HeadwisePlan<T>& in, std::int64_t head, T* sums, Scratch<T> room)
+  BackwardRoom(const HeadwisePlan<T>& in, std::int64_t head, const HeadwiseGradients<T>& to,
+               T* sums, Scratch<T> room)
       : q(panels<P>(room, in.queries, in.dim)),
         dy(panels<P>(room, in.queries, in.channels)),
         kt(panels<P>(room, in.dim, kKeyBlock)),
@@ -172,11 +202,22 @@ struct BackwardRoom {
         dq{sums, padded<T>(in.dim)},
         relative_dq{dq.at(in.queries, 0), dq.row},
         relative_dk{dq.at(2 * in.queries, 0), dq.row} {
+    T* next = sums + rows_of_sums(in) * dq.row;
+    if (to.by_query != nullptr) {
+      by_query = next;
+      next += padded<T>(in.queries);
+    }
+    if (to.by_distance != nullptr) by_distance = next;
+    if (to.by_key != nullptr) by_key = room.take(kKeyBlock);
     if (!in.relative()) return;
     relative_q.data = room.take(panel_room<T>(in.queries, in.dim));
     relative_k.data = room.take(panel_room<T>(in.distances(), in.dim));
     pack(in.relative_q.at(head), relative_q, in.queries, in.dim);
     pack(in.relative_k.at(head), relative_k, in.distances(), in.dim);
+  }
+
+  bool sums_logits() const {
+    return by_query != nullptr || by_key != nullptr || by_distance != nullptr;
   }
 };
 
@@ -192,19 +233,19 @@ HWY_INLINE void differentiate_relative(const HeadwisePlan<T>& in, const Block<T>
                  room.relative_dk.from_row(among.begin), among.count, at.rows, in.dim);
 }
 
-/// Row i of a block: weights, times dropout, in place of logits; the logits' gradient in place of
-/// the dropped weights' one.
+/// Row i of a block: weights, times dropout, in place of complete logits; the gradient of scaled
+/// products in place of the dropped weights' one.
 /// @param rows   the head's
-/// @param dbias  the bias's gradient, or null
+/// @param dbias  filled with the complete logits' gradient; null: not wanted
 template <class T>
-HWY_INLINE void differentiate_block_row(const HeadwisePlan<T>& in, const Block<T>& at,
-                                        std::int64_t i, const T* rows, T along, T* p, T* dl,
-                                        T* dbias) {
-  add_bias(in, at.head, at.query + i, at.key, p, at.columns);
+HWY_INLINE void differentiate_softmax_row(const HeadwisePlan<T>& in, const Block<T>& at,
+                                          std::int64_t i, const T* rows, T along, T* p, T* dl,
+                                          T* dbias) {
   const T top = rows[2 * (at.query + i)], inverse = rows[2 * (at.query + i) + 1];
   if (inverse == 0 || !hide(in, at.head, at.query + i, at.key, p, at.columns)) {
     std::fill_n(p, at.columns, T(0));
     std::fill_n(dl, at.columns, T(0));
+    if (dbias != nullptr) std::fill_n(dbias, at.columns, T(0));
     return;
   }
   HWY_ALIGN T factors[kKeyBlock];
@@ -226,6 +267,68 @@ HWY_INLINE void differentiate_block_row(const HeadwisePlan<T>& in, const Block<T
   });
 }
 
+/// The same for weights with their logits' signs: d|l| = p (sign dw - <dY, Y>), dl = sign d|l|.
+template <class T>
+HWY_INLINE void differentiate_signed_row(const HeadwisePlan<T>& in, const Block<T>& at,
+                                         std::int64_t i, const T* rows, T along, T* p, T* dl,
+                                         T* dbias) {
+  HWY_ALIGN T signs[kKeyBlock];
+  split_signs(p, at.columns, signs);
+  multiply_row(dl, signs, at.columns);
+  differentiate_softmax_row(in, at, i, rows, along, p, dl, dbias);
+  multiply_row(p, signs, at.columns);
+  multiply_row(dl, signs, at.columns);
+  if (dbias != nullptr) multiply_row(dbias, signs, at.columns);
+}
+
+/// The same for weights by a rule.
+template <class T>
+HWY_INLINE void differentiate_rule_row(const HeadwisePlan<T>& in, const Block<T>& at,
+                                       std::int64_t i, T* p, T* dl, T* dbias) {
+  const std::int64_t query = at.query + i;
+  HWY_ALIGN T factors[kKeyBlock];
+  const bool drops = in.drops.p > 0;
+  if (drops) {
+    at.factors(in, i, factors);
+    multiply_row(dl, factors, at.columns);
+  }
+  in.rule->differentiate(p, dl, at.columns, rule_factor(in, at.head, query));
+  hide(in, at.head, query, at.key, p, at.columns, T(0));
+  hide(in, at.head, query, at.key, dl, at.columns, T(0));
+  if (drops) multiply_row(p, factors, at.columns);
+  if (dbias != nullptr) std::copy_n(dl, at.columns, dbias);
+  scale(in.scale, dl, dl, at.columns);
+}
+
+/// Row i of a block, from scaled products, with all that belongs to the logits.
+/// @param dbias  of the bias by pair, or null
+template <class P, class T>
+HWY_INLINE void differentiate_block_row(const HeadwisePlan<T>& in, const Block<T>& at,
+                                        std::int64_t i, const T* rows, T* dbias,
+                                        const BackwardRoom<P, T>& room) {
+  const std::int64_t query = at.query + i, n = at.columns;
+  T* const p = room.p.at(i, 0);
+  T* const dl = room.dl.at(i, 0);
+  HWY_ALIGN T slopes[kKeyBlock];
+  HWY_ALIGN T numbers[kKeyBlock];
+  const bool caps = in.cap > 0;
+  complete_logits<T>(in, at.head, query, at.key, p, n, caps ? slopes : nullptr);
+  if (dbias == nullptr && room.sums_logits()) dbias = numbers;
+  if (in.rule != nullptr) {
+    differentiate_rule_row(in, at, i, p, dl, dbias);
+  } else if (in.signs) {
+    differentiate_signed_row(in, at, i, rows, room.along[query], p, dl, dbias);
+  } else {
+    differentiate_softmax_row(in, at, i, rows, room.along[query], p, dl, dbias);
+  }
+  if (room.by_query != nullptr) room.by_query[query] += sum_of_row(dbias, n);
+  if (room.by_key != nullptr) add_scaled(room.by_key, T(1), dbias, n);
+  if (room.by_distance != nullptr) {
+    add_scaled(room.by_distance + (in.queries - 1 - query + at.key), T(1), dbias, n);
+  }
+  if (caps) multiply_row(dl, slopes, n);
+}
+
 /// What a block adds to the three gradients.
 template <class P, class T>
 HWY_INLINE void differentiate_block(const HeadwisePlan<T>& in, const Block<T>& at, const T* rows,
@@ -238,8 +341,7 @@ HWY_INLINE void differentiate_block(const HeadwisePlan<T>& in, const Block<T>& a
   multiply(grad, room.vt.fixed(), room.dl, at.rows, in.channels, at.columns, true);
   for (std::int64_t r = 0; r < at.rows; ++r) {
     T* const to = dbias.data == nullptr ? nullptr : dbias.at(at.head).at(at.query + r, at.key);
-    differentiate_block_row(in, at, r, rows, room.along[at.query + r], room.p.at(r, 0),
-                            room.dl.at(r, 0), to);
+    differentiate_block_row(in, at, r, rows, to, room);
   }
   if (in.relative()) differentiate_relative(in, at, room);
   add_multiplied(room.p.fixed().transposed(), room.dy.from_row(at.query).fixed(), room.dv,
@@ -268,27 +370,46 @@ HWY_INLINE const T* prepare_keys(const HeadwisePlan<T>& in, std::int64_t head, s
   pack_transposed(in.v.at(head).from_row(first), room.vt, in.channels, count);
   std::fill_n(room.dk.data, count * room.dk.row, T(0));
   std::fill_n(room.dv.data, count * room.dv.row, T(0));
+  if (room.by_key != nullptr) std::fill_n(room.by_key, count, T(0));
   return inverse;
+}
+
+/// The gradient of a head's sink: its weight in row i is not its own, so <dY_i, Y_i> is what it
+/// takes from the others.
+/// @param rows  the head's @param along  <dY_i, Y_i>
+template <class T>
+HWY_INLINE T differentiate_sink(const HeadwisePlan<T>& in, std::int64_t head, const T* rows,
+                                const T* along) {
+  const T sink = *in.sink.at(head).data;
+  double sum = 0;
+  for (std::int64_t i = 0; i < in.queries; ++i) {
+    const T inverse = rows[2 * i + 1];
+    if (inverse != 0) sum -= double(std::exp(sink - rows[2 * i]) * inverse * along[i]);
+  }
+  return T(sum);
 }
 
 /// Every `shares`-th block of keys of a head, from block `share` on.
 /// @param rows  [B * H, Lq, 2]
 /// @param out   what was attended
-/// @param sums  [kept rows, padded D]: the share's part of the queries' gradient, filled, and of
-///              relative positions' likewise
+/// @param sums  numbers_of_sums(): the share's part of what is summed over its keys, filled
 template <class P, class T>
 HWY_INLINE void differentiate_share(const HeadwisePlan<T>& in, std::int64_t head,
                                     std::int64_t share, std::int64_t shares, const T* rows,
                                     Heads<const T> out, const HeadwiseGradients<T>& to, T* sums,
                                     Scratch<T> scratch) {
-  const BackwardRoom<P, T> room(in, head, sums, scratch);
+  const BackwardRoom<P, T> room(in, head, to, sums, scratch);
   const Matrix<const T> q = in.q.at(head), dy = to.out.at(head), y = out.at(head);
   pack(q, room.q, in.queries, in.dim);
   pack(dy, room.dy, in.queries, in.channels);
   for (std::int64_t i = 0; i < in.queries; ++i) {
     room.along[i] = dot(dy.at(i, 0), y.at(i, 0), in.channels);
   }
-  std::fill_n(sums, rows_of_sums(in) * padded<T>(in.dim), T(0));
+  const T* const own_rows = rows + 2 * head * in.queries;
+  if (share == 0 && to.sink != nullptr) {
+    to.sink[head] = differentiate_sink(in, head, own_rows, room.along);
+  }
+  std::fill_n(sums, numbers_of_sums(in, to), T(0));
   for (std::int64_t j = share * kKeyBlock; j < in.keys; j += shares * kKeyBlock) {
     const std::int64_t columns = std::min(kKeyBlock, in.keys - j);
     const T* inverse = prepare_keys(in, head, j, columns, room);
@@ -296,9 +417,10 @@ HWY_INLINE void differentiate_share(const HeadwisePlan<T>& in, std::int64_t head
       const std::int64_t count = std::min(kQueryBlock, in.queries - i);
       const KeyRange seen = keys_seen(in, i, i + count);
       if (seen.end <= j || seen.begin >= j + columns) continue;
-      differentiate_block(in, {head, i, count, j, columns}, rows + 2 * head * in.queries,
-                          q.from_row(i), dy.from_row(i), to.bias, room);
+      differentiate_block(in, {head, i, count, j, columns}, own_rows, q.from_row(i), dy.from_row(i),
+                          to.bias, room);
     }
+    if (to.by_key != nullptr) std::copy_n(room.by_key, columns, to.by_key + head * in.keys + j);
     const Matrix<T> dk = to.k.at(head).from_row(j), dv = to.v.at(head).from_row(j);
     for (std::int64_t r = 0; r < columns; ++r) {
       scale(T(1), room.dv.at(r, 0), dv.at(r, 0), in.channels);

@@ -7,13 +7,14 @@
 // and the output lies as [B, Lq, H, Dv] so that merging heads moves nothing. Heads whose weights
 // fit a core's cache go whole, and keep them for the gradient (small_attention.h); others go block
 // by block, and compute them again (block_attention.h), so that memory is linear in the length:
-// with masks, places' rules, a bias that takes no gradient, relative positions, dropout. (A bias's
-// gradient is as large as all pairs.)
-// Keys are brought to unit length, and that gradient is taken, while they are in cache; dropped
-// weights live no longer than that.
+// with masks, places' rules, relative positions, dropout, the terms of logit_terms.h, and weights
+// by a rule (row_rule.h). (A bias by pair is as large as all pairs itself; where heads or examples
+// share one, its gradient is made for each.) Keys are brought to unit length, and that gradient is
+// taken, while they are in cache; dropped weights live no longer than that.
 #pragma once
 
 #include "framework/nn/kernels/headwise.h"
+#include "framework/nn/kernels/logit_terms.h"
 
 namespace attnlab {
 
@@ -34,6 +35,8 @@ struct SoftmaxQuestion {
   /// Relative positions: query i and key j have the logit scale <a_i, r_(Lq - 1 - i + j)> more.
   Tensor relative_queries = {};  ///< a, [B, H, Lq, D]; undefined: none
   Tensor relative_keys = {};     ///< r, [B or 1, H, Lq + Lk - 1, D]
+  LogitTerms terms = {};         ///< besides; of the queries' dtype, as all here
+  RowWeights each = {};  ///< a rule in place of softmax; its terms have no sink and no signs
 };
 
 /// @param queries  [B, H, Lq, D]

@@ -33,9 +33,13 @@ void hold_kernels() {
   static_cast<void>(held);
 }
 
-const char* kernels_run_with() {
+std::int64_t kernel_sets() {
   hold_kernels();
-  const std::int64_t sets = hwy::SupportedTargets();
+  return hwy::SupportedTargets();
+}
+
+const char* kernels_run_with() {
+  const std::int64_t sets = kernel_sets();
   const std::int64_t best = sets & -sets;
 #if HWY_ARCH_X86
   if (best <= HWY_AVX3) return "avx512";

@@ -194,8 +194,9 @@ std::int64_t padded_keys(const HeadwiseProblem& in, std::int64_t keys) {
 
 bool heads_are_small(const HeadwiseProblem& in) {
   const std::int64_t queries = in.q.size(2);
-  if (in.bias.defined() || (in.relative_q.defined() && queries == 1)) return false;  // for blocks
-  return sizes_are_small(in, queries, in.k.size(2));
+  const bool for_blocks =
+      in.bias.defined() || in.has_terms() || (in.relative_q.defined() && queries == 1);
+  return !for_blocks && sizes_are_small(in, queries, in.k.size(2));
 }
 
 bool heads_are_small(const HeadwiseProblem& like, const Sequence& sequence) {

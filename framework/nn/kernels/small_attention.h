@@ -26,8 +26,8 @@ struct Sequence {
 /// Whether heads of these sizes are faster here. By measurement; the same for any layout.
 bool heads_are_small(const HeadwiseProblem& in);
 
-/// Whether heads of a sequence of `like`'s rows are. @param like  with neither bias nor relative
-/// positions
+/// Whether heads of a sequence of `like`'s rows are. @param like  with neither bias, terms nor
+/// relative positions
 bool heads_are_small(const HeadwiseProblem& like, const Sequence& sequence);
 
 /// Numbers that the weights of a sequence take: H * rows * padded columns.

@@ -25,14 +25,14 @@ struct MaskRow {
   std::int64_t step;
 };
 
-/// Puts the lowest number where a mask hides a logit. @returns whether one is seen.
+/// Puts a number where a mask hides a logit. @returns whether one is seen.
 template <class T, class Step>
-HWY_INLINE bool hide_masked(T* row, MaskRow a, MaskRow b, Step step, std::int64_t count) {
+HWY_INLINE bool hide_masked(T* row, MaskRow a, MaskRow b, Step step, std::int64_t count, T hidden) {
   std::int64_t seen = 0;
   for (std::int64_t j = 0; j < count; ++j) {
     const bool sees =
         static_cast<int>(a.first[j * step(a)]) & static_cast<int>(b.first[j * step(b)]);
-    row[j] = sees ? row[j] : kHiddenLogit<T>;
+    row[j] = sees ? row[j] : hidden;
     seen += sees ? 1 : 0;
   }
   return seen > 0;
@@ -41,7 +41,7 @@ HWY_INLINE bool hide_masked(T* row, MaskRow a, MaskRow b, Step step, std::int64_
 /// What query i may see from key `first` on; one mask, twice, where there is no other.
 template <class T>
 HWY_INLINE bool hide_by_masks(const HeadwisePlan<T>& in, std::int64_t head, std::int64_t i,
-                              std::int64_t first, T* row, std::int64_t count) {
+                              std::int64_t first, T* row, std::int64_t count, T hidden) {
   const auto row_of = [&](const Heads<const bool>& mask) {
     const Matrix<const bool> all = mask.at(head);
     return MaskRow{all.at(i, first), all.column};
@@ -50,10 +50,10 @@ HWY_INLINE bool hide_by_masks(const HeadwisePlan<T>& in, std::int64_t head, std:
   const MaskRow b = in.valid.data != nullptr ? row_of(in.valid) : a;
   if (a.step == 1 && b.step == 1) {
     return hide_masked(
-        row, a, b, [](MaskRow) { return 1; }, count);
+        row, a, b, [](MaskRow) { return 1; }, count, hidden);
   }
   return hide_masked(
-      row, a, b, [](MaskRow mask) { return mask.step; }, count);
+      row, a, b, [](MaskRow mask) { return mask.step; }, count, hidden);
 }
 
 /// Adds the bias of query i to keys [first, first + count).
@@ -67,22 +67,22 @@ HWY_INLINE void add_bias(const HeadwisePlan<T>& in, std::int64_t head, std::int6
   for (std::int64_t j = 0; j < count; ++j) row[j] += from[j * bias.column];
 }
 
-/// The logits of query i to keys [first, first + count): the lowest number where one is hidden.
-/// @returns whether one is not.
+/// The logits of query i to keys [first, first + count): the lowest number, or another, where one
+/// is hidden. @returns whether one is not.
 template <class T>
 HWY_INLINE bool hide(const HeadwisePlan<T>& in, std::int64_t head, std::int64_t i,
-                     std::int64_t first, T* row, std::int64_t count) {
+                     std::int64_t first, T* row, std::int64_t count, T hidden = kHiddenLogit<T>) {
   if (in.all_seen()) return true;
   std::int64_t begin = 0, end = count;
   if (in.rules.any()) {
     const KeyRange seen = in.rules.seen(i, in.queries, in.keys);
     begin = std::clamp<std::int64_t>(seen.begin - first, 0, count);
     end = std::clamp<std::int64_t>(seen.end - first, begin, count);
-    std::fill(row, row + begin, kHiddenLogit<T>);
-    std::fill(row + end, row + count, kHiddenLogit<T>);
+    std::fill(row, row + begin, hidden);
+    std::fill(row + end, row + count, hidden);
   }
   if (begin == end || (in.pairs.data == nullptr && in.valid.data == nullptr)) return begin < end;
-  return hide_by_masks(in, head, i, first + begin, row + begin, end - begin);
+  return hide_by_masks(in, head, i, first + begin, row + begin, end - begin, hidden);
 }
 
 /// The keys that queries [first, past) see, from a panel's first one to a panel's end.

@@ -10,7 +10,7 @@
 // starts it at 5, gates near 1 (`start`). The authors' full layer ("Pro") also has an output gate,
 // norms and shifts of keys and values; these are not here. Source: Lin et al., Forgetting
 // Transformer: Softmax Attention with a Forget Gate, ICLR 2025 (arXiv 2503.02130). Cost: as
-// standard attention with a bias [B, H, Lq, Lk] that takes a gradient.
+// standard attention, and a map of the keys' source.
 #include "framework/nn/attention/dot_product_attention.h"
 #include "framework/nn/attention/source_map.h"
 #include "framework/plugin.h"
@@ -42,31 +42,23 @@ class Forgetting final : public DotProductAttention {
                                            .ordered = true};
 
   Forgetting(const ForgettingOptions& options, const AttentionShape& shape)
-      : DotProductAttention(shape, {}, kTraits),
+      : DotProductAttention(shape, {.terms = true}, kTraits),
         gate_(register_module(
             "gate", std::make_shared<SourceMap>(shape.key_width, 1, shape, options.start))) {}
 
  protected:
-  Tensor attend(const AttentionInput& input, AttentionContext& context) override {
-    if (input.query_count() == 0 || input.key_count() == 0) {
-      return DotProductAttention::attend(input, context);
-    }
-    return attend_with_bias(input, forgotten(input), context);
-  }
-
- private:
-  /// F, [B, H, Lq, Lk]; finite numbers of no meaning where the causal rule hides a pair.
-  Tensor forgotten(const AttentionInput& input) const {
+  /// Finite numbers of no meaning where the causal rule hides a pair.
+  LogitTerms terms(const AttentionInput& input, AttentionContext&) const override {
     Tensor logs = at::log_sigmoid(gate_->forward(input.key_source).squeeze(-1));  // [B, H, Lk]
     const Tensor padding = padding_of(input.visible);
     if (padding.defined()) logs = logs.masked_fill(padding, 0);
     const Tensor sums = logs.cumsum(-1);
     // Those of the queries' places; a query before the first key sees nothing.
-    const Tensor at_queries =
-        at::constant_pad_nd(sums, {input.query_count() - input.key_count(), 0});
-    return at_queries.unsqueeze(-1) - sums.unsqueeze(-2);
+    const std::int64_t before = input.query_count() - input.key_count();
+    return {.query_sums = at::constant_pad_nd(sums, {before, 0}), .key_sums = sums};
   }
 
+ private:
   /// bool, broadcastable to [B, H, Lk]; undefined: there is none. Beside other members' examples
   /// padding comes as pairs (MultiHeadAttention): a key that no query sees is padding there.
   Tensor padding_of(const Visibility& visible) const {

@@ -23,40 +23,14 @@
 namespace attnlab {
 namespace {
 
-/// How many keys each query of one sequence sees: [B or 1, H or 1, Lq or 1, 1] in the queries'
-/// dtype. Without a pair mask, no tensor of all pairs is formed.
-Tensor counts_of_sequence(const AttentionInput& in) {
-  const Visibility& visible = in.visible;
-  const std::int64_t rows = in.query_count(), columns = in.key_count();
-  const at::Device device = in.queries.device();
-  if (visible.pairs.defined() || !(visible.causal || visible.window > 0)) {
-    return visible_counts(visible_pairs(visible, rows, columns, device),
-                          in.queries.new_empty({0, columns}));
-  }
-  // Query i sees keys [first, end); the last query stands at the last key.
-  const Tensor place =
-      at::arange(columns - rows, columns, at::TensorOptions().dtype(at::kLong).device(device));
-  Tensor first = at::zeros_like(place), end = at::full_like(place, columns);
-  if (visible.window > 0) {
-    first = (place - (visible.window - 1)).clamp_(0, columns);
-    end = (place + visible.window).clamp_(0, columns);
-  }
-  if (visible.causal) end = at::minimum(end, (place + 1).clamp_min_(0));
-  Tensor counts = (end - first).unsqueeze(0);
-  if (visible.key_valid.defined()) {
-    const Tensor before = at::constant_pad_nd(visible.key_valid.cumsum(1), {1, 0});
-    counts = before.index_select(1, end) - before.index_select(1, first);
-  }
-  return counts.unsqueeze(1).unsqueeze(-1).to(in.queries.scalar_type());
-}
-
-/// The same for any batch; in a ragged one [1, H or 1, Lq, 1].
+/// How many keys each query sees: [B or 1, H or 1, Lq or 1, 1], of a ragged batch [1, H or 1, Lq,
+/// 1].
 Tensor counts_of(const AttentionInput& in) {
-  if (!in.visible.ragged()) return counts_of_sequence(in);
+  if (!in.visible.ragged()) return visible_counts(in);
   std::vector<Tensor> counts;
   for (std::int64_t t = 0; t + 1 < in.visible.query_offsets.size(0); ++t) {
     const AttentionInput one = sequence_of(in, t);
-    counts.push_back(counts_of_sequence(one).expand({-1, -1, one.query_count(), -1}));
+    counts.push_back(visible_counts(one).expand({-1, -1, one.query_count(), -1}));
   }
   return counts.empty() ? in.queries.new_zeros({1, 1, 0, 1}) : at::cat(counts, 2);
 }

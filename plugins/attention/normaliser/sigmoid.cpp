@@ -9,7 +9,8 @@
 // Public code takes the length of the whole sequence for n. Here hidden keys and padding do not
 // count, so that padding equals absence and a causal prefix equals the prefix alone.
 // Source: Ramapuram et al. 2024, "Theory, analysis, and best practices for sigmoid self-attention";
-// "Your attention matters", 2025, equation 5. Cost: as standard attention.
+// "Your attention matters", 2025, equation 5. Cost: as standard attention; on the CPU the same
+// kernel.
 #include "framework/nn/attention/attention_maps.h"
 #include "framework/nn/attention/dot_product_attention.h"
 #include "framework/nn/attention/normalisers.h"
@@ -33,12 +34,12 @@ class SigmoidAttention final : public DotProductAttention {
  public:
   SigmoidAttention(const SigmoidAttentionOptions& options, const AttentionShape& shape)
       : DotProductAttention(shape,
-                            {.scale = scale_of(options, shape), .normaliser = Normaliser::custom}),
+                            {.scale = scale_of(options, shape), .normaliser = Normaliser::rule}),
         sigmoid_(options.sigmoid) {}
 
  protected:
-  Tensor normalise(const Tensor& logits, const Tensor& visible, AttentionContext&) const override {
-    return sigmoid_weights(logits, visible, sigmoid_);
+  RowWeights row_weights(const AttentionInput& input, AttentionContext&) const override {
+    return sigmoid_weights(input, sigmoid_);
   }
 
  private:

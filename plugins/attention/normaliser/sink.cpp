@@ -10,9 +10,7 @@
 // else: the first tokens of a sequence, whose keys and values a cache keeps when a window has left
 // them behind.
 // Source: OpenAI 2025, gpt-oss-120b & gpt-oss-20b model card; Miller 2023, Attention is off by one.
-// Cost: as standard attention in its explicit form, with O(Lq Lk) memory.
-#include <cmath>
-
+// Cost: as standard attention.
 #include "framework/nn/attention/dot_product_attention.h"
 #include "framework/plugin.h"
 
@@ -32,28 +30,17 @@ struct SinkOptions {
 class Sink final : public DotProductAttention {
  public:
   Sink(const SinkOptions& options, const AttentionShape& shape)
-      : DotProductAttention(shape, {.normaliser = Normaliser::custom}), start_(options.start) {
+      : DotProductAttention(shape, {.terms = true}), start_(options.start) {
     if (options.learned) sink_ = register_parameter("sink", at::full({shape.heads}, start_));
   }
 
  protected:
-  /// A softmax with one column more, which is then left out.
-  Tensor normalise(const Tensor& logits, const Tensor& visible, AttentionContext&) const override {
-    // Rows without a visible key still have the sink, so that hidden pairs may be -inf.
-    const Tensor seen =
-        visible.defined() ? logits.masked_fill(visible.logical_not(), -INFINITY) : logits;
-    const Tensor column =
-        sinks(logits.options()).expand({logits.size(0), logits.size(1), logits.size(2), 1});
-    return at::cat({seen, column}, -1).softmax(-1).narrow(-1, 0, logits.size(3));
+  LogitTerms terms(const AttentionInput& input, AttentionContext&) const override {
+    const at::TensorOptions options = input.queries.options();
+    return {.sink = sink_.defined() ? sink_.to(options) : at::full({1}, start_, options)};
   }
 
  private:
-  /// s, [1, H or 1, 1, 1].
-  Tensor sinks(const at::TensorOptions& options) const {
-    return sink_.defined() ? sink_.to(options).view({1, -1, 1, 1})
-                           : at::full({1, 1, 1, 1}, start_, options);
-  }
-
   double start_;
   Tensor sink_;  ///< [H]; undefined: a constant
 };

@@ -9,9 +9,10 @@
 // have the same rates. Sequences of a ragged batch are attended one by one, so that distances
 // between them are not computed.
 // Source: Press, Smith, Lewis 2022, Train Short, Test Long, arXiv:2108.12409, section 3.
-// Cost: as standard attention, and the bias: O(H Lq Lk) time and memory.
+// Cost: as standard attention; where a model gives places also the bias, O(H Lq Lk) time and
+// memory.
 #include "framework/nn/attention/dot_product_attention.h"
-#include "framework/nn/attention/places.h"
+#include "framework/nn/modules/places.h"
 #include "framework/plugin.h"
 
 namespace attnlab {
@@ -24,7 +25,8 @@ class Alibi final : public DotProductAttention {
     return traits;
   }();
 
-  Alibi(const NoOptions&, const AttentionShape& shape) : DotProductAttention(shape, {}, kTraits) {
+  Alibi(const NoOptions&, const AttentionShape& shape)
+      : DotProductAttention(shape, {.terms = true}, kTraits) {
     const std::int64_t heads = shape.heads / shape.members;
     const Tensor numbers = at::arange(1, heads + 1, at::kDouble);
     slopes_ = at::exp2(numbers * (-8.0 / static_cast<double>(heads)))
@@ -33,35 +35,22 @@ class Alibi final : public DotProductAttention {
   }
 
  protected:
-  Tensor attend(const AttentionInput& input, AttentionContext& context) override {
-    if (!input.visible.ragged()) return attend_biased(input, context);
-    const std::int64_t sequences = input.visible.query_offsets.size(0) - 1;
-    // Without sequences there is nothing to attend to, and traces of ragged batches are refused.
-    if (sequences == 0 || context.trace != nullptr) {
-      return DotProductAttention::attend(input, context);
+  LogitTerms terms(const AttentionInput& input, AttentionContext&) const override {
+    const at::TensorOptions options = input.queries.options();
+    if (!input.query_positions.defined() && !input.key_positions.defined()) {
+      // Queries and keys stand at 0, 1, 2, ...: entry Lq - 1 of the table is distance 0.
+      const std::int64_t rows = input.query_count(), columns = input.key_count();
+      const Tensor distance = at::arange(1 - rows, columns, options).abs();
+      return {.distance_bias = distance * slopes_.to(options).neg().squeeze(-1)};
     }
-    std::vector<Tensor> outputs;
-    for (std::int64_t t = 0; t < sequences; ++t) {
-      outputs.push_back(attend_biased(sequence_of(input, t), context));
-    }
-    return at::cat(outputs, 2);
-  }
-
- private:
-  /// b, [B or 1, H, Lq, Lk].
-  Tensor bias_of(const AttentionInput& input) const {
     const Places places(input);
     const Tensor between = places.keys.unsqueeze(1) - places.queries.unsqueeze(2);
     const Tensor distance =
         places.coordinates() == 1 ? between.squeeze(-1).abs() : between.norm(2, -1);
-    const at::TensorOptions options = input.queries.options();
-    return distance.unsqueeze(1).to(options) * slopes_.to(options).neg();
+    return {.bias = distance.unsqueeze(1).to(options) * slopes_.to(options).neg()};
   }
 
-  Tensor attend_biased(const AttentionInput& input, AttentionContext& context) {
-    return attend_with_bias(input, bias_of(input), context);
-  }
-
+ private:
   Tensor slopes_;  ///< [1, H, 1, 1] float64
 };
 

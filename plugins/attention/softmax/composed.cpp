@@ -99,9 +99,11 @@ class Composed final : public DotProductAttention {
     return metric_ ? (*metric_)(input, context, is_training()) : Tensor();
   }
   Tensor normalise(const Tensor& logits, const Tensor& visible, AttentionContext&) const override {
-    if (power_ != nullptr) return power_->forward(logits, visible);
     return sinkhorn_ ? sinkhorn_weights(logits, visible, normaliser_.sinkhorn)
-                     : sigmoid_weights(logits, visible, normaliser_.sigmoid);
+                     : power_->forward(logits, visible);
+  }
+  RowWeights row_weights(const AttentionInput& input, AttentionContext&) const override {
+    return sigmoid_weights(input, normaliser_.sigmoid);
   }
   Tensor attend(const AttentionInput& input, AttentionContext& context) override {
     if (sinkhorn_ && input.visible.causal) {
@@ -115,9 +117,11 @@ class Composed final : public DotProductAttention {
 
  private:
   static DotProductSettings settings(const ComposedOptions& options, const AttentionShape& shape) {
-    const bool softmax = options.normaliser.kind == "softmax";
+    const std::string& kind = options.normaliser.kind;
     return {.scale = constant_scale(options.scale, shape),
-            .normaliser = softmax ? Normaliser::softmax : Normaliser::custom,
+            .normaliser = kind == "softmax"   ? Normaliser::softmax
+                          : kind == "sigmoid" ? Normaliser::rule
+                                              : Normaliser::custom,
             .unit_keys = folded_sphere(options.key)};
   }
 

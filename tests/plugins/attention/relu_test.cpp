@@ -40,11 +40,12 @@ TEST(ReluAttention, HonoursEveryInputOfTheContract) {
 TEST(ReluAttention, EqualsItsEquationUnderEveryRule) {
   at::manual_seed(1);
   for (const auto& [name, in] : testing::one_input_for_each_rule()) {
-    const Tensor expected = naive(in, 2);
-    EXPECT_LT(largest_difference(attended(in), expected), 1e-10) << name;
+    const Tensor expected = naive(in, 1), squared = naive(in, 2);
     AttentionTrace trace;
+    EXPECT_LT(largest_difference(attended(in), expected), 1e-10) << name;
     EXPECT_LT(largest_difference(attended(in, "{}", &trace), expected), 1e-10) << name;
-    EXPECT_LT(largest_difference(attended(in, "{power: 1}"), naive(in, 1)), 1e-10) << name;
+    EXPECT_LT(largest_difference(attended(in, "{power: 2}"), squared), 1e-10) << name;
+    EXPECT_LT(largest_difference(attended(in, "{power: 2}", &trace), squared), 1e-10) << name;
   }
 }
 
@@ -69,6 +70,16 @@ TEST(ReluAttention, NegativeLogitsWeighNothingAndKeysDoNotCompete) {
   EXPECT_TRUE(before.eq(0).any().item<bool>());
   EXPECT_TRUE(at::equal(before.narrow(3, 1, 4), after.narrow(3, 1, 4)));
   EXPECT_GT(largest_difference(before.narrow(3, 0, 1), after.narrow(3, 0, 1)), 0.1);
+}
+
+TEST(ReluAttention, HandsOnWhatIsNotANumber) {
+  for (const std::string options : {"{power: 1}", "{power: 2}"}) {
+    AttentionInput in = random_input(1, 1, 3, 40, 4, 2);
+    in.queries[0][0][1].fill_(NAN);
+    const Tensor out = attended(in, options);
+    EXPECT_TRUE(out[0][0][1].isnan().all().item<bool>()) << options;
+    EXPECT_EQ(out.isnan().sum().item<std::int64_t>(), 2) << options;
+  }
 }
 
 TEST(ReluAttention, PaddingEqualsAbsence) {

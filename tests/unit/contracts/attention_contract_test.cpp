@@ -56,6 +56,10 @@ const UseOfTrait kUses[] = {
      [](AttentionInput& in) {
        in.bias = at::zeros({6, 6}, at::kDouble);
      }},
+    {"bias", &AttentionTraits::bias,
+     [](AttentionInput& in) {
+       in.distance_bias = at::zeros({1, 2, 11}, at::kDouble);
+     }},
     {"causal", &AttentionTraits::causal, [](AttentionInput& in) { in.visible.causal = true; }},
     {"window", &AttentionTraits::window, [](AttentionInput& in) { in.visible.window = 2; }},
     {"pair_mask", &AttentionTraits::pair_mask,
@@ -147,6 +151,18 @@ TEST(AttentionContract, RefusesWrongShapesAndDtypes) {
        [](AttentionInput& in) {
          in.bias = at::zeros({6, 6}, at::kFloat);
        }},
+      {"distance_bias",
+       [](AttentionInput& in) {
+         in.distance_bias = at::zeros({1, 2, 12}, at::kDouble);
+       }},
+      {"distance_bias",
+       [](AttentionInput& in) {
+         in.distance_bias = at::zeros({1, 1, 11}, at::kDouble);
+       }},
+      {"distance_bias",
+       [](AttentionInput& in) {
+         in.distance_bias = at::zeros({1, 2, 11}, at::kFloat);
+       }},
       {"visible.window", [](AttentionInput& in) { in.visible.window = -1; }},
       {"visible.pairs",
        [](AttentionInput& in) {
@@ -232,6 +248,52 @@ class Seeing final : public Attention {
     return input.values * scale;
   }
 };
+
+TEST(AttentionContract, ABiasByDistanceReachesWhoDoesNotReadItByPair) {
+  for (const bool both : {false, true}) {
+    AttentionInput in = random_input(2, 2, 3, 5, 4, 4);
+    in.distance_bias = at::randn({1, 2, 7}, at::kDouble).requires_grad_();
+    if (both) in.bias = at::randn({2, 1, 3, 5}, at::kDouble);
+    Seeing attention;
+    AttentionContext context;
+    attention.forward(in, context);
+    EXPECT_FALSE(attention.seen.distance_bias.defined());
+    const Tensor pairs = attention.seen.bias.expand({2, 2, 3, 5});
+    for (std::int64_t i = 0; i < 3; ++i) {
+      for (std::int64_t j = 0; j < 5; ++j) {
+        const double own = both ? in.bias[1][0][i][j].item<double>() : 0;
+        EXPECT_NEAR(pairs[1][1][i][j].item<double>(),
+                    in.distance_bias[0][1][2 - i + j].item<double>() + own, 1e-15);
+      }
+    }
+    attention.seen.bias.sum().backward();
+    // How many pairs have each distance.
+    const Tensor counts = at::tensor({1, 2, 3, 3, 3, 2, 1}, at::kDouble) * (both ? 2 : 1);
+    EXPECT_TRUE(in.distance_bias.grad()[0][1].equal(counts)) << in.distance_bias.grad();
+  }
+}
+
+TEST(AttentionContract, ABiasByDistanceIsNotOfARaggedBatchNorBehindAMemory) {
+  AttentionInput in = good();
+  in.distance_bias = at::zeros({1, 2, 11}, at::kDouble);
+  Seeing attention;
+  AttentionContext context;
+  AttentionMemory memory;
+  AttentionInput behind = random_input(1, 2, 6, 6, 4, 4);
+  behind.distance_bias = in.distance_bias;
+  behind.visible.causal = true;
+  try {
+    attention.extend(behind, memory, context);
+    FAIL() << "nothing was thrown";
+  } catch (const ShapeError& error) {
+    EXPECT_NE(std::string(error.what()).find("leave the rest out"), std::string::npos)
+        << error.what();
+  }
+  in.visible.query_offsets = in.visible.key_offsets = at::tensor({0, 2, 6}, at::kLong);
+  const std::string message = message_of<ShapeError>(in);
+  EXPECT_NE(message.find("distance_bias"), std::string::npos) << message;
+  EXPECT_NE(message.find("give `bias`"), std::string::npos) << message;
+}
 
 TEST(AttentionContract, NumbersOf16BitsAreWidenedBeforeAndRoundedOnceBehind) {
   for (const at::ScalarType dtype : {at::kBFloat16, at::kHalf}) {

@@ -7,10 +7,16 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "framework/nn/attention/attention_kernel.h"
 #include "framework/nn/kernels/cpu_attention.h"
+#include "framework/tensor/by_distance.h"
 #include "tests/support/gradcheck.h"
+#include "tests/support/kernel_choice.h"
 #include "tests/support/naive_attention.h"
 
 namespace attnlab::dot_product_attention_test {
@@ -324,6 +330,187 @@ TEST(DotProductAttention, TheDefaultNormaliserIsTheMaskedSoftmax) {
     const auto attention = plain(in, {.normaliser = Normaliser::custom});
     EXPECT_LT(largest_difference(attended(*attention, in), naive_attention(in, {.scale = 0.5})),
               kTolerance)
+        << name;
+  }
+}
+
+/// Softmax, or sigmoid weights by rule or by a normaliser, of logits with terms of its own: all
+/// that are drawn once, of the lengths that it meets.
+class Termed final : public DotProductAttention {
+ public:
+  Termed(const AttentionInput& in, Normaliser normaliser)
+      : DotProductAttention(testing::shape_of(in),
+                            {.scale = 0.5, .normaliser = normaliser, .terms = true}),
+        softmax_(normaliser == Normaliser::softmax) {}
+  std::function<void(LogitTerms&)> change = [](LogitTerms&) {};
+
+ protected:
+  LogitTerms terms(const AttentionInput& in, AttentionContext&) const override {
+    const std::int64_t rows = in.query_count(), columns = in.key_count();
+    const auto numbers = [&](std::int64_t length, double step) {
+      return at::linspace(-1, 1, 2 * length, at::kDouble).mul(step).cos().view({1, 2, length});
+    };
+    LogitTerms own;
+    own.cap = 1.2;
+    own.bias = numbers(columns, 9).unsqueeze(2);
+    own.distance_bias = numbers(rows + columns - 1, 7);
+    own.query_sums = numbers(rows, 5), own.key_sums = numbers(columns, 3);
+    if (softmax_) own.sink = at::tensor({0.3, -0.4}, at::kDouble), own.signs = true;
+    change(own);
+    return own;
+  }
+  RowWeights row_weights(const AttentionInput&, AttentionContext&) const override {
+    return {&sigmoid_rule(), {}, {}};
+  }
+  Tensor normalise(const Tensor& logits, const Tensor& visible, AttentionContext&) const override {
+    const Tensor weights = logits.sigmoid();
+    return visible.defined() ? weights.masked_fill(visible.logical_not(), 0) : weights;
+  }
+
+ private:
+  bool softmax_;
+};
+
+/// What an attention with these terms adds to its logits, [1, 2, Lq, Lk].
+Tensor added_by(Termed& attention, const AttentionInput& in) {
+  AttentionTrace trace;
+  trace.bias = true;
+  attended(attention, in, &trace);
+  return trace.layers.at(0).bias;
+}
+
+TEST(DotProductAttention, TermsGiveTheSameByEveryKernelAndUnderATrace) {
+  at::manual_seed(21);
+  for (const Normaliser normaliser : {Normaliser::softmax, Normaliser::rule, Normaliser::custom}) {
+    for (const auto& [name, given] : one_input_for_each_rule()) {
+      AttentionInput in = given;
+      in.visible.query_valid = at::ones({2, in.query_count()}, at::kBool);
+      in.visible.query_valid[0][0] = false;
+      Termed attention(in, normaliser);
+      AttentionTrace trace;
+      trace.weights = trace.logits = true;
+      const Tensor y = attended(attention, in, &trace);
+      EXPECT_LT(largest_difference(attended(attention, in), y), kTolerance) << name;
+      EXPECT_LT(y[0].select(1, 0).abs().max().item<double>(), 1e-300) << name;
+      const Tensor& weights = trace.layers.at(0).weights;
+      EXPECT_LT(largest_difference(at::matmul(weights, in.values).narrow(2, 1, y.size(2) - 1),
+                                   y.narrow(2, 1, y.size(2) - 1)),
+                kTolerance)
+          << name;
+      const testing::KernelChoice chosen(AttentionKernel::headwise);
+      if (normaliser == Normaliser::custom) {
+        EXPECT_THROW(attended(attention, in), ConfigError) << name;
+      } else {
+        EXPECT_LT(largest_difference(attended(attention, in), y), kTolerance) << name;
+      }
+    }
+  }
+}
+
+TEST(DotProductAttention, TermsMeanWhatTheySay) {
+  at::manual_seed(22);
+  const AttentionInput in = random_input(2, 2, 3, 5, 4, 3);
+  Termed attention(in, Normaliser::softmax);
+  const Tensor added = added_by(attention, in);
+  ASSERT_EQ(added.sizes(), at::IntArrayRef({1, 2, 3, 5}));
+  const Tensor products = at::matmul(in.queries, in.keys.transpose(2, 3)) / 2;
+  const Tensor logits = (products / 1.2).tanh() * 1.2 + added;
+  const Tensor sizes = logits.abs().exp();
+  const Tensor sinks = at::tensor({0.3, -0.4}, at::kDouble).view({2, 1, 1}).exp();
+  const Tensor weights = logits.sign() * sizes / (sizes.sum(3, true) + sinks);
+  AttentionTrace trace;
+  trace.logits = trace.weights = true;
+  EXPECT_LT(largest_difference(attended(attention, in, &trace), at::matmul(weights, in.values)),
+            kTolerance);
+  EXPECT_LT(largest_difference(trace.layers.at(0).logits, logits), kTolerance);
+  EXPECT_LT(largest_difference(trace.layers.at(0).weights, weights), kTolerance);
+}
+
+TEST(DotProductAttention, TermsKeepSequencesOfARaggedBatchApart) {
+  at::manual_seed(23);
+  AttentionInput in = random_input(1, 2, 7, 9, 4, 3);
+  in.visible.query_offsets = at::tensor({0, 3, 3, 7}, at::kLong);
+  in.visible.key_offsets = at::tensor({0, 4, 5, 9}, at::kLong);
+  for (const Normaliser normaliser : {Normaliser::softmax, Normaliser::rule}) {
+    Termed attention(in, normaliser);
+    const Tensor y = attended(attention, in);
+    std::vector<Tensor> separate;
+    for (const std::int64_t t : {0, 2}) {
+      separate.push_back(attended(attention, sequence_of(in, t)));
+    }
+    EXPECT_LT(largest_difference(y, at::cat(separate, 2)), kTolerance);
+  }
+}
+
+TEST(DotProductAttention, TermsThatDoNotFitAreRefusedByName) {
+  const AttentionInput in = random_input(2, 2, 3, 5, 4, 3);
+  using Change = std::function<void(LogitTerms&)>;
+  const std::pair<const char*, Change> wrong[] = {
+      {"LogitTerms::distance_bias must be [B or 1, H, L] = [2 or 1, 2, 7]",
+       [](LogitTerms& own) {
+         own.distance_bias = at::zeros({1, 2, 8}, at::kDouble);
+       }},
+      {"LogitTerms::query_sums must be",
+       [](LogitTerms& own) {
+         own.query_sums = at::zeros({1, 2, 3}, at::kFloat);
+       }},
+      {"LogitTerms::key_sums must be",
+       [](LogitTerms& own) {
+         own.key_sums = at::zeros({2, 5}, at::kDouble);
+       }},
+      {"give both, or neither", [](LogitTerms& own) { own.key_sums = Tensor(); }},
+      {"LogitTerms::sink must be [H or 1] = [2 or 1]",
+       [](LogitTerms& own) { own.sink = at::zeros({3}, at::kDouble); }},
+  };
+  for (const auto& [text, change] : wrong) {
+    Termed attention(in, Normaliser::softmax);
+    attention.change = change;
+    try {
+      attended(attention, in);
+      ADD_FAILURE() << "nothing was thrown: " << text;
+    } catch (const ShapeError& error) {
+      EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what();
+    }
+  }
+  for (const Normaliser normaliser : {Normaliser::rule, Normaliser::custom}) {
+    Termed attention(in, normaliser);
+    attention.change = [](LogitTerms& own) { own.signs = true; };
+    try {
+      attended(attention, in);
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const ConfigError& error) {
+      EXPECT_NE(std::string(error.what()).find("take softmax"), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(DotProductAttention, ARuleThatIsNotGivenIsAnError) {
+  const AttentionInput in = random_input(1, 2, 3, 5, 4, 3);
+  try {
+    attended(*plain(in, {.normaliser = Normaliser::rule}), in);
+    FAIL() << "nothing was thrown";
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("row_weights"), std::string::npos) << error.what();
+  }
+}
+
+TEST(DotProductAttention, ABiasByDistanceEqualsTheSameByPair) {
+  at::manual_seed(24);
+  for (const auto& [name, given] : one_input_for_each_rule()) {
+    AttentionInput in = given, by_pair = given;
+    in.distance_bias = at::randn({2, 2, in.query_count() + in.key_count() - 1}, at::kDouble);
+    const Tensor pairs = pairs_of_distances(in.distance_bias, in.key_count());
+    by_pair.bias = in.bias.defined() ? in.bias + pairs : pairs;
+    const Tensor expected = naive_attention(by_pair, {.scale = 0.5});
+    for (const AttentionKernel kernel :
+         {AttentionKernel::explicit_form, AttentionKernel::headwise}) {
+      const testing::KernelChoice chosen(kernel);
+      EXPECT_LT(largest_difference(attended(*plain(in), in), expected), kTolerance)
+          << name << ", " << name_of(kernel);
+    }
+    AttentionShape shape = testing::shape_of(in);
+    Sigmoid sigmoid(shape);
+    EXPECT_LT(largest_difference(attended(sigmoid, in), attended(sigmoid, by_pair)), kTolerance)
         << name;
   }
 }

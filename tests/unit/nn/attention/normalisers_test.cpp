@@ -69,47 +69,35 @@ TEST(VisibleCounts, CountTheKeysOfEachQueryUnderEveryMask) {
   EXPECT_EQ(visible_counts({}, logits.to(at::kBFloat16)).scalar_type(), at::kFloat);
 }
 
-TEST(SigmoidWeights, EqualTheirEquation) {
+TEST(VisibleCounts, OfAnInputAreThoseOfItsRules) {
   at::manual_seed(2);
-  const Tensor logits = random_logits();
-  const auto l = logits.accessor<double, 4>();
-  for (const bool constant : {false, true}) {
-    SigmoidOptions options;
-    if (constant) options.bias = "constant", options.constant = -0.7;
-    for (const auto& [name, visible] : masks(6, 7)) {
-      const Tensor all = full(visible, logits);
-      Tensor expected = at::zeros_like(logits);
-      auto to = expected.accessor<double, 4>();
-      each_pair(logits, [&](Index b, Index h, Index i, Index j) {
-        const double bias = constant ? -0.7 : -std::log(testing::naive_count(all, b, h, i));
-        const bool seen = all.accessor<bool, 4>()[b][h][i][j];
-        to[b][h][i][j] = seen ? 1 / (1 + std::exp(-l[b][h][i][j] - bias)) : 0;
-      });
-      EXPECT_LT(largest_difference(sigmoid_weights(logits, visible, options), expected), 1e-10)
-          << name;
-    }
+  for (const auto& [name, in] : testing::one_input_for_each_rule()) {
+    const Tensor all = testing::naive_visible(in);
+    const Tensor counts = visible_counts(in).expand({in.batch(), in.heads(), in.query_count(), 1});
+    each_pair(counts, [&, name = name](Index b, Index h, Index i, Index j) {
+      EXPECT_EQ(counts[b][h][i][j].item<double>(), testing::naive_count(all, b, h, i)) << name;
+    });
   }
 }
 
-TEST(SigmoidWeights, ACausalPrefixEqualsThePrefixAlone) {
+TEST(SigmoidWeights, EqualTheirEquation) {
   at::manual_seed(3);
-  const Tensor logits = random_logits(7, 7);
-  const Tensor causal = at::ones({7, 7}, at::kBool).tril();
-  const Tensor prefix = logits.narrow(2, 0, 4).narrow(3, 0, 4);
-  const Tensor whole = sigmoid_weights(logits, causal, {});
-  const Tensor alone = sigmoid_weights(prefix, causal.narrow(0, 0, 4).narrow(1, 0, 4), {});
-  EXPECT_LT(largest_difference(whole.narrow(2, 0, 4).narrow(3, 0, 4), alone), 1e-15);
-}
-
-TEST(SigmoidWeights, GradientsAreRightTwice) {
-  at::manual_seed(4);
-  const Tensor logits = random_logits(3, 4);
-  for (const auto& [name, visible] : masks(3, 4)) {
-    const auto f = [&, visible = visible](const std::vector<Tensor>& x) {
-      return sigmoid_weights(x[0], visible, {});
-    };
-    EXPECT_LT(gradient_error(f, {logits}), 1e-7) << name;
-    EXPECT_LT(second_gradient_error(f, {logits}), 1e-6) << name;
+  for (const bool constant : {false, true}) {
+    SigmoidOptions options;
+    if (constant) options.bias = "constant", options.constant = -0.7;
+    for (const auto& [name, in] : testing::one_input_for_each_rule()) {
+      const Tensor logits = random_logits(in.query_count(), in.key_count());
+      const Tensor all = testing::naive_visible(in);
+      Tensor expected = at::zeros_like(logits);
+      each_pair(logits, [&](Index b, Index h, Index i, Index j) {
+        if (!all.accessor<bool, 4>()[b][h][i][j]) return;
+        const double bias = constant ? -0.7 : -std::log(testing::naive_count(all, b, h, i));
+        expected.accessor<double, 4>()[b][h][i][j] =
+            1 / (1 + std::exp(-logits.accessor<double, 4>()[b][h][i][j] - bias));
+      });
+      const RowWeights rule = sigmoid_weights(in, options);
+      EXPECT_LT(largest_difference(rule.of(logits, all.logical_not()), expected), 1e-14) << name;
+    }
   }
 }
 
@@ -319,7 +307,6 @@ TEST(Normalisers, StayFiniteWithHugeLogitsAndOneKey) {
   PowerNormaliser power({}, 2);
   at::manual_seed(19);
   const std::vector<std::function<Tensor(const Tensor&, const Tensor&)>> all = {
-      [](const Tensor& l, const Tensor& v) { return sigmoid_weights(l, v, {}); },
       [](const Tensor& l, const Tensor& v) { return sinkhorn_weights(l, v, {}); },
       [](const Tensor& l, const Tensor& v) { return sinkhorn_weights(l, v, sinkhorn(8)); },
       [&](const Tensor& l, const Tensor& v) { return power.forward(l, v); }};
@@ -348,7 +335,6 @@ TEST(Normalisers, BFloat16IsNearDouble) {
   const auto off = [](const Tensor& a, const Tensor& b) {
     return ((a.to(at::kDouble) - b).abs() / (b.abs() + 1e-12)).max().item<double>();
   };
-  EXPECT_LT(off(sigmoid_weights(narrow, {}, {}), sigmoid_weights(wide, {}, {})), 0.005);
   EXPECT_LT(off(sinkhorn_weights(narrow, {}, {}), sinkhorn_weights(wide, {}, {})), 0.005);
   EXPECT_LT(off(power.forward(narrow, {}), power.forward(wide, {})), 0.005);
 }

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <fstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "framework/nn/kernels/cpu_attention.h"
 #include "tests/support/gradcheck.h"
@@ -288,6 +290,26 @@ TEST(BlockAttention, HoldsMemoryLinearInTheLength) {
     const MemoryPeak peak;
     const Tensor y = cpu_softmax_attention(q, k, v, *asked);
     torch::autograd::grad({y.sum()}, {q, k, v});
+    EXPECT_LT(peak.bytes(), 150 * 1000 * 1000);
+  }
+  SoftmaxQuestion terms = plain, ruled = plain;
+  terms.bias = at::randn({4, 1, length}).requires_grad_();
+  terms.terms.cap = 5, terms.terms.signs = true;
+  terms.terms.distance_bias = at::randn({1, 4, 2 * length - 1}).requires_grad_();
+  terms.terms.query_sums = at::randn({1, 4, length}).requires_grad_();
+  terms.terms.key_sums = at::randn({1, 4, length}).requires_grad_();
+  terms.terms.sink = at::randn({4}).requires_grad_();
+  ruled.bias = at::randn({4, length, 1}).requires_grad_();
+  ruled.each = {&sigmoid_rule(), at::randn({1, 1, length, 1}), at::ones({1, 1, length, 1})};
+  const std::pair<const SoftmaxQuestion*, std::vector<Tensor>> differentiated[] = {
+      {&terms,
+       {q, k, v, terms.bias, terms.terms.distance_bias, terms.terms.query_sums,
+        terms.terms.key_sums, terms.terms.sink}},
+      {&ruled, {q, k, v, ruled.bias}}};
+  for (const auto& [asked, leaves] : differentiated) {
+    const MemoryPeak peak;
+    const Tensor y = cpu_softmax_attention(q, k, v, *asked);
+    torch::autograd::grad({y.sum()}, leaves);
     EXPECT_LT(peak.bytes(), 150 * 1000 * 1000);
   }
 }

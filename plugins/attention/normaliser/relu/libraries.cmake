@@ -1,0 +1,2 @@
+# Its rule is compiled for each instruction set.
+set(_libraries attnlab_highway)
