@@ -400,6 +400,9 @@ std::string check_permutation(const Fixture& fixture) {
   const AttentionTraits& has = fixture.declares();
   if (has.ordered) throw NotApplicable("it is ordered: where a key stands matters");
   const Stack stack = fixture.stack();
+  if (stack.layers[0]->reads_order()) {
+    throw NotApplicable("it says that the order of tokens matters (reads_order)");
+  }
   for (const Lengths& lengths : fixture.lengths()) {
     StackInput input = fixture.with_positions(fixture.input(lengths));
     for (const Feature& feature : features()) {

@@ -90,6 +90,14 @@ Tensor linear_sums_behind(const Tensor& queries, const Tensor& keys, const Tenso
   return sums;
 }
 
+Tensor with_ones(const Tensor& values) {
+  const Tensor ones = at::ones({1, 1, 1, 1}, values.options())
+                          .expand({values.size(0), values.size(1), values.size(2), 1});
+  return at::cat({values, ones}, -1);
+}
+
+Tensor elu_plus_one(const Tensor& x) { return x.clamp_max(0).exp_() + x.relu(); }
+
 Tensor visible_counts(const Visibility& visible, std::int64_t queries, std::int64_t keys,
                       const at::Device& device) {
   check(visible);

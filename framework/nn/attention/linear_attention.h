@@ -32,6 +32,12 @@ Tensor linear_sums(const Tensor& queries, const Tensor& keys, const Tensor& valu
 Tensor linear_sums_behind(const Tensor& queries, const Tensor& keys, const Tensor& values,
                           Tensor& state);
 
+/// `values` and a column of ones behind them: [B, H, L, Dv + 1].
+Tensor with_ones(const Tensor& values);
+
+/// elu(x) + 1, that is exp(min(x, 0)) + max(x, 0), without elu's loss of digits near -1.
+Tensor elu_plus_one(const Tensor& x);
+
 /// How many of `keys` (1 or more) each query sees, under the same rules.
 /// @returns [B or 1, 1, Lq or 1, 1] int64 on `device`.
 Tensor visible_counts(const Visibility& visible, std::int64_t queries, std::int64_t keys,

@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <utility>
 #include <vector>
 
 #include "framework/nn/attention/dot_product_attention.h"
+#include "framework/nn/attention/unrecorded_weights.h"
 #include "framework/nn/kernels/dropout.h"
 
 namespace attnlab {
@@ -44,23 +44,6 @@ std::vector<std::int64_t> lengths_of(const Tensor& offsets) {
   std::vector<std::int64_t> lengths;
   for (std::int64_t t = 0; t + 1 < offsets.size(0); ++t) lengths.push_back(at[t + 1] - at[t]);
   return lengths;
-}
-
-void record_norms(const AttentionInput& input, AttentionContext& context) {
-  AttentionTrace& asked = *context.trace;
-  const at::AutoGradMode gradients(asked.attached && at::GradMode::is_enabled());
-  const auto kept = [&](const Tensor& x) { return asked.attached ? x : x.detach(); };
-  LayerTrace layer;
-  layer.layer = context.layer;
-  if (asked.norms) {
-    layer.query_norms = kept(input.queries).norm(2, -1);
-    layer.key_norms = kept(input.keys).norm(2, -1);
-  }
-  if (asked.on_layer) {
-    asked.on_layer(layer);
-  } else {
-    asked.layers.push_back(std::move(layer));
-  }
 }
 
 }  // namespace

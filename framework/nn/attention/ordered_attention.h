@@ -41,6 +41,7 @@ class OrderedAttention : public Attention {
 
   /// Read both ways, every query has a place among all.
   bool couples_queries() const override { return both_ways_; }
+  bool reads_order() const override { return true; }
   /// The state of the recurrence, however many tokens there were.
   bool remembers() const final { return true; }
 

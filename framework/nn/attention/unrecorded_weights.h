@@ -1,6 +1,8 @@
 // A trace without weights, for outputs that are not weights times values.
 #pragma once
 
+#include <utility>
+
 #include "framework/contracts/attention.h"
 
 namespace attnlab {
@@ -22,5 +24,25 @@ class UnrecordedWeights {
  private:
   AttentionTrace* trace_;  ///< null: there is nothing to put back
 };
+
+/// Adds a record of the norms of queries and keys alone, where asked for.
+/// @param context  with a trace
+inline void record_norms(const AttentionInput& input, AttentionContext& context) {
+  AttentionTrace& asked = *context.trace;
+  const auto norms_of = [&](const Tensor& x) {
+    return (asked.attached ? x : x.detach()).norm(2, -1);
+  };
+  LayerTrace layer;
+  layer.layer = context.layer;
+  if (asked.norms) {
+    layer.query_norms = norms_of(input.queries);
+    layer.key_norms = norms_of(input.keys);
+  }
+  if (asked.on_layer) {
+    asked.on_layer(layer);
+  } else {
+    asked.layers.push_back(std::move(layer));
+  }
+}
 
 }  // namespace attnlab

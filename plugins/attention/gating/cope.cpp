@@ -36,15 +36,7 @@ struct CopeOptions {
 
 class Cope final : public DotProductAttention {
  public:
-  static constexpr AttentionTraits kTraits{.bias = true,
-                                           .causal = true,
-                                           .window = true,
-                                           .pair_mask = true,
-                                           .padding = true,
-                                           .different_lengths = true,
-                                           .different_source = true,
-                                           .second_order = true,
-                                           .ordered = true};
+  static constexpr AttentionTraits kTraits = AttentionTraits::ordered_quadratic();
 
   Cope(const CopeOptions& options, const AttentionShape& shape)
       : DotProductAttention(shape, {}, kTraits), positions_(options.max_positions) {

@@ -11,8 +11,7 @@
 // A bias on the logits is added to both. The paper drops no weights; dropout here drops those of
 // each softmax by itself. A trace has the norms of queries and keys alone: no weights give the
 // output with the values, since the norm stands in between, and there are two logits for each pair.
-// The second version (2026: two query heads for one head of keys, λ = σ(X W), no norm) is not here:
-// it needs other projections than a model makes.
+// The second version (2026) is `differential_v2`.
 // Source: Ye et al. 2024, Differential Transformer, arXiv 2410.05258, equations 1 to 3, and its
 // public code. Cost: twice standard attention's sums of values, and the same logits.
 #include <fmt/format.h>
@@ -21,6 +20,7 @@
 
 #include "framework/nn/attention/dot_product_attention.h"
 #include "framework/nn/attention/source_map.h"
+#include "framework/nn/attention/unrecorded_weights.h"
 #include "framework/plugin.h"
 
 namespace attnlab {
@@ -43,7 +43,7 @@ class Differential final : public DotProductAttention {
 
  protected:
   Tensor attend(const AttentionInput& input, AttentionContext& context) override {
-    if (context.trace != nullptr) record(input, context);
+    if (context.trace != nullptr) record_norms(input, context);
     AttentionContext inner = context;
     inner.trace = nullptr;
     const Tensor first = DotProductAttention::attend(half_of(input, 0), inner);
@@ -78,20 +78,6 @@ class Differential final : public DotProductAttention {
     };
     const Tensor each = exponential(query_1_, key_1_) - exponential(query_2_, key_2_) + start_;
     return each.expand({members, shape().heads / members}).reshape({-1, 1, 1});
-  }
-
-  static void record(const AttentionInput& input, AttentionContext& context) {
-    AttentionTrace& trace = *context.trace;
-    const auto norms_of = [&](const Tensor& x) {
-      return (trace.attached ? x : x.detach()).norm(2, -1);
-    };
-    LayerTrace layer;
-    layer.layer = context.layer;
-    if (trace.norms) {
-      layer.query_norms = norms_of(input.queries);
-      layer.key_norms = norms_of(input.keys);
-    }
-    trace.on_layer ? trace.on_layer(layer) : trace.layers.push_back(layer);
   }
 
   std::int64_t half_;

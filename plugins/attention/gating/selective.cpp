@@ -25,14 +25,11 @@ namespace attnlab {
 
 class Selective final : public DotProductAttention {
  public:
-  static constexpr AttentionTraits kTraits{.bias = true,
-                                           .causal = true,
-                                           .window = true,
-                                           .pair_mask = true,
-                                           .padding = true,
-                                           .different_source = true,
-                                           .second_order = true,
-                                           .ordered = true};
+  static constexpr AttentionTraits kTraits = [] {
+    AttentionTraits traits = AttentionTraits::ordered_quadratic();
+    traits.different_lengths = false;
+    return traits;
+  }();
 
   Selective(const NoOptions&, const AttentionShape& shape)
       : DotProductAttention(shape, {}, kTraits), of_member_(shape.heads / shape.members) {}

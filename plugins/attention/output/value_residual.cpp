@@ -7,7 +7,7 @@
 // start at 0.5; without, they stay there, as in the public code. V_1 are the values as the first
 // layer projects them, and gradients flow into them.
 // The first layer of a stack, and a layer that stands alone, is standard attention. In a stack of
-// several mechanisms, the first layer with this one gives V_1.
+// several mechanisms, the first layer with this one gives V_1; it learns no factors.
 // A trace records weights in the first layer alone: the others' do not give the output with the
 // layer's own values. Logits and entropy are there in all.
 // Source: Zhou et al. 2024, Value Residual Learning, arXiv 2410.17897 (ResFormer). Cost: as
@@ -40,7 +40,7 @@ class ValueResidual final : public DotProductAttention {
  public:
   ValueResidual(const ValueResidualOptions& options, const AttentionShape& shape)
       : DotProductAttention(shape) {
-    if (!options.learned || shape.layer == 0) return;
+    if (!options.learned || shape.layer == shape.first_layer) return;
     own_ = register_parameter("own", at::full({shape.members}, 0.5));
     first_ = register_parameter("first", at::full({shape.members}, 0.5));
   }

@@ -13,45 +13,23 @@
 // Source: Yang, Kautz and Hatamizadeh 2024, Gated Delta Networks: Improving Mamba2 with Delta Rule
 // (arXiv 2412.06464), and its public code.
 // Cost: O(L (D Dv + C (D + Dv))), in chunks of C = 64 (framework/nn/attention/recurrence.h).
-#include "framework/nn/attention/decay_maps.h"
-#include "framework/nn/attention/ordered_attention.h"
-#include "framework/nn/attention/recurrence.h"
+#include "framework/nn/attention/gated_delta.h"
 #include "framework/plugin.h"
 
 namespace attnlab {
 
-class GatedDeltaNet final : public OrderedAttention {
+class GatedDeltaNet final : public GatedDelta<SourceMap> {
  public:
   GatedDeltaNet(const OrderedOptions& options, const AttentionShape& shape)
-      : OrderedAttention(options, shape),
-        step_(register_module("step",
-                              std::make_shared<SourceMap>(shape.key_width, 1, shape, 0, false))),
-        decay_(register_module("decay", std::make_shared<StepDecay>(1, 0, shape))),
-        beta_(register_module("beta",
-                              std::make_shared<SourceMap>(shape.key_width, 1, shape, 0, false))),
-        norm_(register_module("norm", std::make_shared<HeadRmsNorm>(shape.values(), shape))),
-        gate_(register_module("gate", std::make_shared<SourceMap>(shape.query_width, shape.values(),
-                                                                  shape, 0, false))) {}
+      : GatedDelta(
+            options, shape,
+            [&](std::int64_t width, std::int64_t channels, bool) {
+              return std::make_shared<SourceMap>(width, channels, shape, 0, /*bias=*/false);
+            },
+            1, 0) {}
 
  protected:
-  Tensor read(const AttentionInput& input, Tensor* state) const override {
-    const Tensor steps = decay_->steps(step_->forward(input.key_source));
-    const Tensor out = gated_delta_rule({.queries = silu_direction(input.queries),
-                                         .keys = silu_direction(input.keys),
-                                         .values = at::silu(input.values),
-                                         .log_decays = decay_->log_decays(steps),
-                                         .key_valid = input.visible.key_valid,
-                                         .state = state},
-                                        beta_->forward(input.key_source).sigmoid());
-    return norm_->forward(out) * at::silu(gate_->forward(input.query_source));
-  }
-
- private:
-  std::shared_ptr<SourceMap> step_;
-  std::shared_ptr<StepDecay> decay_;
-  std::shared_ptr<SourceMap> beta_;
-  std::shared_ptr<HeadRmsNorm> norm_;
-  std::shared_ptr<SourceMap> gate_;
+  Tensor gate(const Tensor& x) const override { return at::silu(x); }
 };
 
 ATTNLAB_PLUGIN(attention, GatedDeltaNet, OrderedOptions,

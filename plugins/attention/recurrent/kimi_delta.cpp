@@ -14,47 +14,24 @@
 // public code, which the norm cancels. Source: Kimi Team 2025, Kimi Linear: An Expressive,
 // Efficient Attention Architecture (arXiv 2510.26692), and its public code. Cost: O(L (D Dv + C (D
 // + Dv))), in chunks of C = 64 (framework/nn/attention/recurrence.h).
-#include "framework/nn/attention/decay_maps.h"
-#include "framework/nn/attention/ordered_attention.h"
-#include "framework/nn/attention/recurrence.h"
+#include "framework/nn/attention/gated_delta.h"
 #include "framework/plugin.h"
 
 namespace attnlab {
 
-class KimiDelta final : public OrderedAttention {
+class KimiDelta final : public GatedDelta<LowRankSourceMap> {
  public:
   KimiDelta(const OrderedOptions& options, const AttentionShape& shape)
-      : OrderedAttention(options, shape),
-        step_(register_module("step",
-                              std::make_shared<LowRankSourceMap>(shape.key_width, shape.values(),
-                                                                 shape.head_dim, shape, false))),
-        decay_(register_module("decay", std::make_shared<StepDecay>(shape.head_dim, 1, shape))),
-        beta_(register_module("beta",
-                              std::make_shared<SourceMap>(shape.key_width, 1, shape, 0, false))),
-        norm_(register_module("norm", std::make_shared<HeadRmsNorm>(shape.values(), shape))),
-        gate_(register_module("gate",
-                              std::make_shared<LowRankSourceMap>(shape.query_width, shape.values(),
-                                                                 shape.values(), shape, true))) {}
+      : GatedDelta(
+            options, shape,
+            [&](std::int64_t width, std::int64_t channels, bool of_gate) {
+              return std::make_shared<LowRankSourceMap>(width, shape.values(), channels, shape,
+                                                        /*bias=*/of_gate);
+            },
+            shape.head_dim, 1) {}
 
  protected:
-  Tensor read(const AttentionInput& input, Tensor* state) const override {
-    const Tensor steps = decay_->steps(step_->forward(input.key_source));
-    const Tensor out = gated_delta_rule({.queries = silu_direction(input.queries),
-                                         .keys = silu_direction(input.keys),
-                                         .values = at::silu(input.values),
-                                         .log_decays = decay_->log_decays(steps),
-                                         .key_valid = input.visible.key_valid,
-                                         .state = state},
-                                        beta_->forward(input.key_source).sigmoid());
-    return gate_->forward(input.query_source).sigmoid() * norm_->forward(out);
-  }
-
- private:
-  std::shared_ptr<LowRankSourceMap> step_;
-  std::shared_ptr<StepDecay> decay_;
-  std::shared_ptr<SourceMap> beta_;
-  std::shared_ptr<HeadRmsNorm> norm_;
-  std::shared_ptr<LowRankSourceMap> gate_;
+  Tensor gate(const Tensor& x) const override { return x.sigmoid(); }
 };
 
 ATTNLAB_PLUGIN(attention, KimiDelta, OrderedOptions,

@@ -17,6 +17,7 @@ namespace {
 using made_pictures::batch_of;
 using made_pictures::pictures;
 using made_pictures::record;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::message_of;
 using testing::noise;
@@ -131,6 +132,18 @@ TEST(Explanation, RefusesModelsWithoutOneGrid) {
                 explain(model, batch_of(at::zeros({1, 1, 8, 12})), "rollout");
               }),
               HasSubstr("the same tokens"));
+}
+
+TEST(Explanation, RefusesAttentionsThatRecordNoWeights) {
+  const Batch batch = batch_of(noise({2, 1, 8, 12}, 6));
+  for (const char* attention : {"gated", "differential"}) {
+    for (const char* method : {"rollout", "ag_cam"}) {
+      EXPECT_THAT(
+          message_of<ShapeError>([&] { explain(*vit("", attention), batch, method); }),
+          AllOf(HasSubstr("layer 0 records no weights"), HasSubstr("take another attention")))
+          << attention << ", " << method;
+    }
+  }
 }
 
 TEST(Explanation, HeatIsStretchedAndBoxesAreFilled) {

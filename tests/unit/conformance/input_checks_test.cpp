@@ -141,6 +141,25 @@ TEST(ConformanceKit, FindsKeysThatCountByTheirPlace) {
   EXPECT_THAT(failure("permutation", attend), StartsWith("keys and values in another order"));
 }
 
+/// What counts keys by their place, and says so.
+class InOrder final : public Wrong {
+ public:
+  using Wrong::Wrong;
+  bool reads_order() const override { return true; }
+};
+
+TEST(ConformanceKit, LeavesPermutationOutWhereTheOrderOfTokensMatters) {
+  const auto attend = [](Wrong& self, In in, Context& context) {
+    in.keys = in.keys * at::arange(1, in.key_count() + 1, in.keys.options()).view({-1, 1});
+    return self.sound(in, context);
+  };
+  Subject of = subject(attend);
+  of.build = [=](const AttentionShape& shape) { return std::make_shared<InOrder>(shape, attend); };
+  const CheckResult result = run_check("permutation", of);
+  EXPECT_EQ(result.outcome, Outcome::not_applicable) << result.message;
+  EXPECT_THAT(result.message, HasSubstr("reads_order"));
+}
+
 TEST(ConformanceKit, FindsQueriesInAnotherOrder) {
   const auto attend = [](Wrong& self, const In& in, Context& context) {
     return self.sound(in, context) +

@@ -82,6 +82,33 @@ TEST(StackRegistry, GivesEachMechanismItsOwnOptions) {
   EXPECT_FALSE(at::equal(first[0], last[0]));
 }
 
+TEST(StackRegistry, SaysWhereAMechanismBegins) {
+  const auto beginnings = [](const Part& stack) {
+    const AttentionBuilder build = registry().attention_builder(stack, RandomStreams(1));
+    std::vector<std::int64_t> first;
+    for (std::int64_t layer = 0; layer < 4; ++layer) {
+      first.push_back(build(shape_of(layer, 4))->shape().first_layer);
+    }
+    return first;
+  };
+  EXPECT_THAT(beginnings(stack_of("standard")), ElementsAre(0, 0, 0, 0));
+  EXPECT_THAT(beginnings(stack_of("{use: linear, layers: {2-3: standard}}")),
+              ElementsAre(0, 0, 2, 2));
+  EXPECT_THAT(beginnings(stack_of("{use: linear, layers: {every_2: standard}}")),
+              ElementsAre(0, 1, 0, 1));
+  EXPECT_THAT(beginnings(stack_of("{use: qknorm_hs, layers: {last: {use: qknorm_hs, init: 5}}}")),
+              ElementsAre(0, 0, 0, 0))
+      << "other options are no other mechanism";
+}
+
+TEST(StackRegistry, LearnsNoFactorsForTheFirstLayerOfAValueResidual) {
+  const AttentionBuilder build = registry().attention_builder(
+      stack_of("{use: standard, layers: {2-3: {use: value_residual, learned: true}}}"),
+      RandomStreams(1));
+  EXPECT_EQ(testing::parameter_count(*build(shape_of(2, 4))), 0);
+  EXPECT_EQ(testing::parameter_count(*build(shape_of(3, 4))), 2);
+}
+
 TEST(StackRegistry, ReachesTheLayersOfAModel) {
   const auto model = model_with(stack_of("{use: standard, layers: {last: quest}}"));
   std::vector<std::string> found;

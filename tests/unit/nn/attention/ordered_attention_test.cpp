@@ -59,6 +59,7 @@ TEST(OrderedAttention, NeedsTheCausalRuleUnlessItReadsBothWays) {
   EXPECT_EQ(sums(in, true).traits(), unordered);
   EXPECT_FALSE(sums(in, false).couples_queries());
   EXPECT_TRUE(sums(in, true).couples_queries());
+  EXPECT_TRUE(sums(in, true).reads_order());
   in.visible.causal = false;
   EXPECT_THROW(attended(in, false), TraitError);
   EXPECT_NO_THROW(attended(in, true));
