@@ -40,10 +40,11 @@ bool fits(const Manifest& attention, const std::vector<std::string>& needs) {
 }
 
 /// In their default options; what needs options of its own is left out.
-std::vector<NamedAttention> attentions_for(const Manifest& model, Registry& registry) {
+std::vector<NamedAttention> attentions_for(const std::vector<std::string>& needs,
+                                           Registry& registry) {
   std::vector<NamedAttention> all;
   for (const Candidate* candidate : registry.catalogue().usable(Kind::attention)) {
-    if (!fits(*candidate->manifest, model.needs)) continue;
+    if (!fits(*candidate->manifest, needs)) continue;
     try {
       const Part part =
           part_of(Kind::attention, candidate->manifest->id, Node(), registry.catalogue());
@@ -63,12 +64,12 @@ std::vector<NamedAttention> attentions_for(const Manifest& model, Registry& regi
 
 ModelSubject model_subject_of(Registry& registry, const Part& model, Registry& others,
                               std::shared_ptr<const Dataset> data) {
-  const Manifest& manifest = *registry.catalogue().find(Kind::model, model.id).manifest;
+  const Manifest& manifest = *registry.catalogue().find(Kind::model, lookup_name(model)).manifest;
   ModelSubject subject;
   subject.build = [&registry, model](const ModelSetup& setup) {
     return registry.model(model, setup);
   };
-  subject.attentions = attentions_for(manifest, others);
+  subject.attentions = attentions_for(needs_of(model, manifest), others);
   subject.takes = manifest.takes;
   subject.gives = manifest.gives;
   subject.ensemble = manifest.ensemble;

@@ -70,10 +70,11 @@ std::string text_of(const std::vector<FieldRule>& rules) {
 }
 
 void check_declared_fields(const DeclaredPart& declared) {
-  for (const auto* texts : {&declared.manifest.takes, &declared.manifest.gives}) {
+  const Manifest& manifest = declared.manifest;
+  for (const auto* texts : {&manifest.takes, &manifest.gives, &manifest.needs}) {
     for (const std::string& text : *texts) {
       const std::string option = parse_field_rule(text).option;
-      if (option.empty() || find_option(declared.manifest.options, option) != nullptr) continue;
+      if (option.empty() || find_option(manifest.options, option) != nullptr) continue;
       throw PluginError(fmt::format("'{}': there is no option '{}'", text, option));
     }
   }

@@ -1,4 +1,4 @@
-// Fields that plugins take and give, as their manifests say it.
+// Fields that plugins take and give, as their manifests say it; traits that models need, likewise.
 //
 //   class                     always
 //   location?                 taken where it is there; given where the data have it
@@ -15,13 +15,13 @@
 namespace attnlab {
 
 struct FieldRule {
-  std::string field;          ///< "class@node"
+  std::string field;          ///< "class@node"; of `needs` a trait
   bool optional = false;      ///< with `?`
   std::string option, value;  ///< of the condition; empty: none
   bool operator==(const FieldRule&) const = default;
 };
 
-/// @param text  an entry of a manifest's `takes` or `gives`
+/// @param text  an entry of a manifest's `takes`, `gives` or `needs`
 /// @throws PluginError for a text of another form.
 FieldRule parse_field_rule(const std::string& text);
 

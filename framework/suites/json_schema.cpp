@@ -170,6 +170,9 @@ Json part_map(Kind kind, const Schema& options, const Catalogue& catalogue) {
   map["properties"]["use"] = reference_to(std::string(name_of(kind)) + ".name");
   if (kind == Kind::attention) {
     map["properties"]["layers"]["additionalProperties"] = reference_to("attention");
+    Json& positions = map["properties"]["positions"];
+    const Json kinds = choice_of(find_option(schema_of<PositionsOptions>(), "use")->choices);
+    positions = {{"anyOf", {kinds, positions}}};
   }
   return map;
 }

@@ -9,10 +9,12 @@
 // Where the data mark padding (`valid`), no query sees it, it does not count as a query, and the
 // convolution turns round at each series' own end, so a series gives the same whatever it is
 // batched with. The library masks nothing; its form is `padding: published` of the dataset.
-// The class token starts as truncated normal (std 0.02) and has no position; the paper says
-// neither. Attentions that read places get the usual ones, by time step: the class token stands at
-// 0, before the first step, at 1. Source: thuml/Time-Series-Library, commit 4e938a17; QUEST, ICLR
-// 2026. Cost: O(depth L dim (L + dim)) for L time steps, with attention of quadratic cost.
+// `positions`: what is added in the place of sinusoids; relative ones (Transformer-XL's, each layer
+// its own) count all tokens, the class token first. The class token starts as truncated normal (std
+// 0.02) and has no position; the paper says neither. Attentions that read places get the usual
+// ones, by time step: the class token stands at 0, before the first step, at 1. Source:
+// thuml/Time-Series-Library, commit 4e938a17; QUEST, ICLR 2026. Cost: O(depth L dim (L + dim)) for
+// L time steps, with attention of quadratic cost.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,6 +23,7 @@
 #include "framework/nn/kernels/dropout.h"
 #include "framework/nn/kernels/linear.h"
 #include "framework/nn/modules/layers.h"
+#include "framework/nn/modules/relative_positions.h"
 #include "framework/nn/modules/transformer_layer.h"
 #include "framework/plugin.h"
 
@@ -29,7 +32,7 @@ namespace attnlab {
 struct TimeseriesTransformerOptions {
   std::int64_t dim = 128, depth = 3, heads = 8, hidden = 256;
   double dropout = 0.1, attention_dropout = 0.1;
-  std::string head = "class_token";
+  std::string head = "class_token", positions = "sinusoidal";
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
@@ -41,6 +44,8 @@ struct TimeseriesTransformerOptions {
     v("attention_dropout", attention_dropout, range(0, 0.99), "of attention weights");
     v("head", head, one_of("class_token", "concatenated"),
       "what the classifier reads: a token added in front, or all time steps end to end");
+    v("positions", positions, one_of("none", "learned", "sinusoidal", "relative"),
+      "of time steps; learned: for series of one length; relative: Transformer-XL's");
   }
 };
 
@@ -115,6 +120,12 @@ class TimeseriesTransformer final : public Model {
     for (std::int64_t i = 0; i < options_.depth; ++i) {
       layers_.push_back(
           register_module(fmt::format("layer{}", i), layer_of(options_, i, setup.attention)));
+      if (options_.positions != "relative") continue;
+      relative_.push_back(register_module(fmt::format("relative{}", i),
+                                          std::make_shared<RelativeKeys>(dim, options_.heads)));
+    }
+    if (options_.positions == "learned") {
+      learned_ = register_parameter("positions", at::empty({series.at(0), dim}).normal_(0, 0.02));
     }
     check_padding(setup.data);
     norm_ = register_module("norm", std::make_shared<LayerNorm>(dim, 1e-5));
@@ -128,7 +139,7 @@ class TimeseriesTransformer final : public Model {
     const Tensor* valid = batch.fields.find("valid");
     const Tensor series = batch.fields.at("series").to(head_->weight.scalar_type());
     Tensor x = embedding_->forward(series, valid == nullptr ? Tensor() : batch.fields.at("length"));
-    x = drop(x + positions(x.size(1), x.options()));
+    x = drop(placed(x));
     AttentionExtras extras;
     if (class_token_.defined()) x = at::cat({class_token_.expand({x.size(0), 1, -1}), x}, 1);
     if (valid != nullptr) {
@@ -138,8 +149,13 @@ class TimeseriesTransformer final : public Model {
     }
     ForwardState state;
     AttentionContext context{0, &state, pass.trace};
-    for (const auto& layer : layers_) {
-      x = layer->forward({x}, context, extras).sum();
+    Tensor distances;
+    if (!relative_.empty()) {
+      distances = sinusoids_of_distances(x.size(1), x.size(1), options_.dim, x.options());
+    }
+    for (std::size_t i = 0; i < layers_.size(); ++i) {
+      if (distances.defined()) extras.relative = relative_[i]->forward(distances);
+      x = layers_[i]->forward({x}, context, extras).sum();
       ++context.layer;
     }
     return {{"logits", class_token_.defined() ? head_->forward(norm_->forward(x.select(1, 0)))
@@ -147,7 +163,9 @@ class TimeseriesTransformer final : public Model {
   }
 
   bool decays(const std::string& name, const Tensor& parameter) const override {
-    return name != "class_token" && Model::decays(name, parameter);
+    const bool place =
+        name == "positions" || (name.starts_with("relative") && name.ends_with("_bias"));
+    return name != "class_token" && !place && Model::decays(name, parameter);
   }
 
  private:
@@ -173,6 +191,14 @@ class TimeseriesTransformer final : public Model {
     if (options_.dim % options_.heads != 0) {
       throw OptionError("heads", fmt::format("{} heads do not divide dim {}; change either",
                                              options_.heads, options_.dim));
+    }
+    if (options_.positions == "learned" && series[0] < 0) {
+      throw OptionError("positions",
+                        "learned are for series of one length; let the dataset pad all alike (uea: "
+                        "padding: maximum or published), or choose sinusoidal");
+    }
+    if (options_.positions == "relative" && options_.dim % 2 != 0) {
+      throw OptionError("dim", "is odd, and relative positions come in pairs; make it even");
     }
     if (!has_class_token() && series[0] < 0) {
       throw OptionError("head",
@@ -203,13 +229,27 @@ class TimeseriesTransformer final : public Model {
     return is_training() && options_.dropout > 0 ? dropout(x, options_.dropout) : x;
   }
 
+  /// Time steps with their positions. @param x  [B, L, dim]
+  Tensor placed(const Tensor& x) {
+    const std::int64_t length = x.size(1);
+    if (options_.positions == "sinusoidal") return x + sinusoids_to(length, x.options());
+    if (!learned_.defined()) return x;
+    if (length > learned_.size(0)) {
+      throw ShapeError(
+          fmt::format("timeseries_transformer has learned positions for {} time steps, and this "
+                      "batch has {}; cut its series, or take other positions",
+                      learned_.size(0), length));
+    }
+    return x + learned_.narrow(0, 0, length);
+  }
+
   /// The first `length` rows of a table that grows where it must.
-  Tensor positions(std::int64_t length, const at::TensorOptions& options) {
-    const bool fits = positions_.defined() && positions_.size(0) >= length &&
-                      positions_.dtype() == options.dtype() &&
-                      positions_.device() == options.device();
-    if (!fits) positions_ = sinusoid(length, options_.dim, options.requires_grad(false));
-    return positions_.narrow(0, 0, length);
+  Tensor sinusoids_to(std::int64_t length, const at::TensorOptions& options) {
+    const bool fits = sinusoids_.defined() && sinusoids_.size(0) >= length &&
+                      sinusoids_.dtype() == options.dtype() &&
+                      sinusoids_.device() == options.device();
+    if (!fits) sinusoids_ = sinusoid(length, options_.dim, options.requires_grad(false));
+    return sinusoids_.narrow(0, 0, length);
   }
 
   /// @param tokens  [B, L, dim]
@@ -229,8 +269,10 @@ class TimeseriesTransformer final : public Model {
   TimeseriesTransformerOptions options_;
   std::shared_ptr<SeriesEmbedding> embedding_;
   Tensor class_token_;  ///< [1, 1, dim]; undefined with the concatenated head
-  Tensor positions_;    ///< [longest so far, dim]
+  Tensor sinusoids_;    ///< [longest so far, dim]
+  Tensor learned_;      ///< [L, dim]; undefined with other positions
   std::vector<std::shared_ptr<TransformerLayer>> layers_;
+  std::vector<std::shared_ptr<RelativeKeys>> relative_;  ///< one for each layer; empty: none
   std::shared_ptr<LayerNorm> norm_;
   std::shared_ptr<Linear> head_;
 };
@@ -243,6 +285,6 @@ ATTNLAB_PLUGIN(model, TimeseriesTransformer, TimeseriesTransformerOptions,
                 .licence = "Apache-2.0",
                 .takes = {"series", "length"},
                 .gives = {"logits"},
-                .needs = {}})
+                .needs = {"relative_positions if positions=relative"}})
 
 }  // namespace attnlab

@@ -10,8 +10,9 @@
 // III, ECCV 2022: `positions: patches`, `drop_path_rule: constant`, layer_scale 1e-4. The ViT of
 // the code of "Your Attention Matters": `mlp_output_gelu`, `start: pytorch`, norm_eps 1e-5, and an
 // attention with `scale_by: model_dim`. An attention that reads places is told each patch's row and
-// column, in patches; the class token stands in the middle of the image. Cost: O(depth N dim (N +
-// dim)) for N patches, with attention of quadratic cost.
+// column, in patches; the class token stands in the middle of the image. `positions: sinusoidal`:
+// half of the channels are sinusoids of the row, half of the column; the class token has none.
+// Cost: O(depth N dim (N + dim)) for N patches, with attention of quadratic cost.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -52,8 +53,9 @@ struct VitOptions {
     v("mlp_ratio", mlp_ratio, range(0, 64), "hidden channels of the MLP over dim; 0: 4");
     v("patch_size", patch_size, at_least(0), "side of a patch in pixels; 0: the preset's");
     v("pool", pool, one_of("class_token", "mean"), "what the head reads; mean: no class token");
-    v("positions", positions, one_of("all", "patches"),
-      "all: class token and patches have one each; patches: they are added before it is prepended");
+    v("positions", positions, one_of("all", "patches", "sinusoidal", "none"),
+      "all: class token and patches have a learned one each; patches: patches alone have; "
+      "sinusoidal: patches have sinusoids of row and column");
     v("qkv_bias", qkv_bias, "biases on queries, keys and values");
     v("layer_scale", layer_scale, at_least(0), "start of the channel factors; 0: none");
     v("drop_path", drop_path, range(0, 0.99), "probability of dropping a branch in the last layer");
@@ -88,6 +90,12 @@ VitOptions resolve(VitOptions options) {
   if (options.dim % options.heads != 0) {
     throw OptionError("heads", fmt::format("{} heads do not divide dim {}; change either",
                                            options.heads, options.dim));
+  }
+  if (options.positions == "sinusoidal" && options.dim % 4 != 0) {
+    throw OptionError("positions", fmt::format("sinusoidal: rows and columns take a quarter of the "
+                                               "{} channels for each sine and cosine; make dim a "
+                                               "multiple of 4",
+                                               options.dim));
   }
   return options;
 }
@@ -155,8 +163,10 @@ class Vit final : public Model {
         register_module("patches", std::make_shared<PatchEmbedding>(patches_of(setup.data, o)));
     const bool with_class_token = o.pool == "class_token";
     if (with_class_token) class_token_ = learned("class_token", {1, 1, o.dim});
-    const bool of_class_token = with_class_token && o.positions == "all";
-    positions_ = learned("positions", {1, patches_->count() + (of_class_token ? 1 : 0), o.dim});
+    if (o.positions == "all" || o.positions == "patches") {
+      const bool of_class_token = with_class_token && o.positions == "all";
+      positions_ = learned("positions", {1, patches_->count() + (of_class_token ? 1 : 0), o.dim});
+    }
     for (std::int64_t i = 0; i < o.depth; ++i) {
       layers_.push_back(
           register_module(fmt::format("layer{}", i), vit_layer(o, i, setup.attention)));
@@ -174,11 +184,12 @@ class Vit final : public Model {
   }
 
   NamedTensors forward(const Batch& batch, ForwardPass& pass) override {
-    Tensor x = patches_->forward(batch.fields.at("image").to(positions_.scalar_type()));
-    const bool patches_alone = options_.positions == "patches";
-    if (patches_alone) x = x + positions_;
+    Tensor x = patches_->forward(batch.fields.at("image").to(head_->weight.scalar_type()));
+    const bool with_class_token = options_.positions == "all";
+    if (options_.positions == "patches") x = x + positions_;
+    if (options_.positions == "sinusoidal") x = x + sinusoids_of_patches(x.options());
     if (class_token_.defined()) x = at::cat({class_token_.expand({x.size(0), 1, -1}), x}, 1);
-    if (!patches_alone) x = x + positions_;
+    if (with_class_token) x = x + positions_;
     if (is_training() && options_.dropout > 0) x = dropout(x, options_.dropout);
     ForwardState state;
     AttentionContext context{0, &state, pass.trace};
@@ -206,7 +217,7 @@ class Vit final : public Model {
   /// Positions of another image size are resized; a patch's map that was saved as a matrix over its
   /// values [dim, height * width * channels], channels fastest, becomes a convolution's.
   Tensor adapt(const std::string& name, const Tensor& saved) const override {
-    if (name == "positions") {
+    if (name == "positions" && positions_.defined()) {
       return resized_positions(saved, positions_, patches_->rows(), patches_->columns());
     }
     const at::IntArrayRef sizes = patches_->weight.sizes();
@@ -223,6 +234,14 @@ class Vit final : public Model {
     return class_token_.defined() ? behind_class_token(cells) : cells;
   }
 
+  Tensor sinusoids_of_patches(const at::TensorOptions& options) {
+    if (!sinusoids_.defined() || sinusoids_.dtype() != options.dtype() ||
+        sinusoids_.device() != options.device()) {
+      sinusoids_ = grid_sinusoids(patches_->rows(), patches_->columns(), options_.dim, options);
+    }
+    return sinusoids_;
+  }
+
   Tensor learned(const char* name, at::IntArrayRef sizes) {
     Tensor values = at::empty(sizes);
     if (options_.start == "pytorch") {
@@ -236,7 +255,8 @@ class Vit final : public Model {
   VitOptions options_;
   std::shared_ptr<PatchEmbedding> patches_;
   Tensor class_token_;  ///< [1, 1, dim], undefined with pool = mean
-  Tensor positions_;    ///< [1, N or N + 1, dim]
+  Tensor positions_;    ///< [1, N or N + 1, dim]; undefined unless learned
+  Tensor sinusoids_;    ///< [1, N, dim], made when first asked for
   std::vector<std::shared_ptr<TransformerLayer>> layers_;
   std::shared_ptr<LayerNorm> norm_;         // null: none
   std::shared_ptr<Linear> head_in_, head_;  // head_in_ null: the head is linear

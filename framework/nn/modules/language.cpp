@@ -18,11 +18,8 @@ Tensor beside(const Batch& batch, const Tensor& tokens, const char* name, at::Sc
 }
 
 constexpr std::pair<const char*, Tensor KeyCache::*> kCacheFields[] = {
-    {"keys", &KeyCache::keys},
-    {"values", &KeyCache::values},
-    {"sources", &KeyCache::sources},
-    {"queries", &KeyCache::queries},
-    {"latent", &KeyCache::latent}};
+    {"keys", &KeyCache::keys},       {"values", &KeyCache::values}, {"sources", &KeyCache::sources},
+    {"queries", &KeyCache::queries}, {"latent", &KeyCache::latent}, {"place", &KeyCache::place}};
 
 }  // namespace
 

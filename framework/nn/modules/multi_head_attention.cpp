@@ -85,6 +85,12 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadOptions& options,
     check_apart(*single, *attention_, members_);
   }
   make_projections(options, attention_->projection());
+  const Positions& asked = attention_->positions();
+  if (!asked.plain()) {
+    positions_ = register_module(
+        "positions",
+        std::make_shared<LayerPositions>(asked, heads_, head_dim_, members_, side_by_side_));
+  }
   register_module("attention", attention_);
   output_ = register_module(
       "output", std::make_shared<Linear>(heads_ * value_dim_, dim, options.output_bias, members_));
@@ -210,7 +216,20 @@ Tensor MultiHeadAttention::forward(const Tensor& queries, const Tensor& keys, co
   project_all(queries, keys, values, input);
   add_sources(queries, keys, values, input);
   add_extras(extras, input);
+  return ask(input, context);
+}
+
+Tensor MultiHeadAttention::ask(AttentionInput& input, AttentionContext& context) {
+  if (positions_ != nullptr) positions_->add_to(input);
+  drop_places(input);
   return finished(attention_->forward(input, context));
+}
+
+void MultiHeadAttention::drop_places(AttentionInput& input) const {
+  if (positions_ == nullptr || attention_->reads_places()) return;
+  for (Tensor* places : {&input.query_positions, &input.key_positions}) {
+    if (places->defined() && places->size(2) != 1) *places = Tensor();
+  }
 }
 
 Tensor MultiHeadAttention::forward_after(const Tensor& before, const Tensor& x,
@@ -231,7 +250,7 @@ Tensor MultiHeadAttention::forward_after(const Tensor& before, const Tensor& x,
     add_sources(x, sources, sources, input);
   }
   add_extras(extras, input);
-  return finished(attention_->forward(input, context));
+  return ask(input, context);
 }
 
 Tensor MultiHeadAttention::forward_placed(const Tensor& queries, const Tensor& tokens,
@@ -251,7 +270,7 @@ Tensor MultiHeadAttention::forward_placed(const Tensor& queries, const Tensor& t
     const Tensor placed = add_by_member(tokens, places, members_);
     add_sources(queries, placed, placed, input);
   }
-  return finished(attention_->forward(input, context));
+  return ask(input, context);
 }
 
 Tensor MultiHeadAttention::forward_cached(const Tensor& x, KeyCache& cache,
@@ -261,36 +280,52 @@ Tensor MultiHeadAttention::forward_cached(const Tensor& x, KeyCache& cache,
   const auto behind = [](const Tensor& kept, const Tensor& added, std::int64_t dim) {
     return kept.defined() ? at::cat({kept, added}, dim) : added;
   };
+  const std::int64_t count = x.size(1), before = cache.tokens();
+  Tensor place;
+  if (turns()) {
+    place = cache.place.defined()
+                ? cache.place
+                : at::zeros({x.size(0)}, at::TensorOptions().dtype(at::kLong).device(x.device()));
+  }
+  // Queries or keys, the first of which stands so many places before the first new token.
+  const auto turned_at = [&](const Tensor& heads, std::int64_t back) {
+    return turns() ? positions_->turned_from(heads, place - back) : heads;
+  };
   AttentionInput input;
-  if (attention_->remembers()) {
+  if (attention_->remembers() && !biases()) {
     project_all(x, x, x, input);
+    input.queries = turned_at(input.queries, 0);
+    input.keys = turned_at(input.keys, 0);
     add_extras(extras, input);
     add_sources(x, x, x, input);
     const auto of_new = [&](const Tensor& places) {
-      const std::int64_t count = x.size(1);
       return places.defined() ? places.narrow(1, places.size(1) - count, count) : places;
     };
     input.query_positions = of_new(input.query_positions);
     input.key_positions = of_new(input.key_positions);
+    if (positions_ != nullptr) LayerPositions::check_text(input);
+    if (turns()) cache.place = place + count;
     return finished(attention_->extend(input, cache.memory, context));
   }
   KeyCache all;
+  if (turns()) all.place = place + count;
   if (latent_ != nullptr) {
     all.latent = behind(cache.latent, latent_->forward(x), 1);
     input.queries = project(x, 0);
-    input.keys = spread(project(all.latent, 1));
+    input.keys = spread(turned_at(project(all.latent, 1), before));
     input.values = spread(project(all.latent, 2));
   } else if (packed_ != nullptr) {
     project_all(x, x, x, input);
-    all.keys = input.keys = behind(cache.keys, input.keys, 2);
+    all.keys = input.keys = behind(cache.keys, turned_at(input.keys, 0), 2);
     all.values = input.values = behind(cache.values, input.values, 2);
   } else {
-    all.keys = behind(cache.keys, project(x, 1), 2);
+    all.keys = behind(cache.keys, turned_at(project(x, 1), 0), 2);
     all.values = behind(cache.values, project(x, 2), 2);
     input.queries = project(x, 0);
     input.keys = spread(all.keys);
     input.values = spread(all.values);
   }
+  input.queries = turned_at(input.queries, 0);
   add_extras(extras, input);
   if (reads_sources()) {
     all.sources = behind(cache.sources, x, 1);
@@ -305,8 +340,10 @@ Tensor MultiHeadAttention::forward_cached(const Tensor& x, KeyCache& cache,
     if (kept->defined()) *kept = kept->detach();
   }
   cache = all;
-  const Tensor attended = attention_->forward(input, context);
-  return finished(attended.narrow(2, attended.size(2) - x.size(1), x.size(1)));
+  if (positions_ != nullptr) LayerPositions::check_text(input);
+  if (biases()) positions_->add_bias_of_text(input);
+  const Tensor y = attention_->forward(input, context);
+  return finished(y.narrow(2, y.size(2) - count, count));
 }
 
 Tensor MultiHeadAttention::finished(const Tensor& attended) {
@@ -356,7 +393,7 @@ void MultiHeadAttention::add_sources(const Tensor& queries, const Tensor& keys,
 }
 
 std::int64_t KeyCache::bytes() const {
-  return AttentionMemory{{keys, values, sources, queries, latent}}.bytes() + memory.bytes();
+  return AttentionMemory{{keys, values, sources, queries, latent, place}}.bytes() + memory.bytes();
 }
 
 std::int64_t KeyCache::tokens() const {
@@ -368,11 +405,22 @@ KeyCache KeyCache::last(std::int64_t n) const {
   const auto end_of = [&](const Tensor& x, std::int64_t dim) {
     return !x.defined() || x.size(dim) <= n ? x : x.narrow(dim, x.size(dim) - n, n);
   };
-  return {end_of(keys, 2),    end_of(values, 2), end_of(sources, 1),
-          end_of(queries, 2), end_of(latent, 1), memory};
+  return {end_of(keys, 2),
+          end_of(values, 2),
+          end_of(sources, 1),
+          end_of(queries, 2),
+          end_of(latent, 1),
+          place,
+          memory};
 }
 
 void MultiHeadAttention::add_extras(const AttentionExtras& extras, AttentionInput& input) const {
+  if (turns() && extras.relative.defined()) {
+    throw ConfigError(
+        "attention.positions: rotary beside the model's own relative positions, whose keys stand "
+        "at no place that they could be turned by; set model.positions to none, or take the key "
+        "out");
+  }
   input.visible = extras.visible;
   input.bias = extras.bias;
   if (extras.relative_as_bias) {

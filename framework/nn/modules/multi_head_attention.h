@@ -1,7 +1,8 @@
 // Multi-head attention: projections, the attention of one layer, and the map of the merged heads.
 //
 // A composition may ask for fewer heads of keys and values, or for both of a low rank
-// (`Projection`): then each has a matrix of its own.
+// (`Projection`): then each has a matrix of its own. It may also ask that queries and keys be
+// turned by where their tokens stand, or the logits biased (`Positions`, layer_positions.h).
 //
 //   Y = concat_h(Attention(X_q W_q^h, X_k W_k^h, X_v W_v^h)) W_o + b_o
 //
@@ -16,6 +17,7 @@
 #pragma once
 
 #include "framework/contracts/attention.h"
+#include "framework/nn/modules/layer_positions.h"
 #include "framework/nn/modules/layers.h"
 
 namespace attnlab {
@@ -55,6 +57,8 @@ struct KeyCache {
   Tensor queries;       ///< [B, H, n, D] for those whose queries depend on each other, likewise
   /// [B, n, rank] where keys and values are of a low rank; they themselves are not kept then.
   Tensor latent;
+  /// [B] int64, where the next token stands, if keys are turned by their places; else undefined.
+  Tensor place;
   /// Of an attention that remembers by itself: nothing else is kept then.
   AttentionMemory memory;
 
@@ -68,8 +72,8 @@ struct KeyCache {
 class MultiHeadAttention : public torch::nn::Module {
  public:
   /// @throws ShapeError when heads do not divide dim and head_dim is not given; in an ensemble,
-  /// when a parameter of the attention is not each member's own. ConfigError for a projection that
-  /// does not fit.
+  /// when a parameter of the attention is not each member's own. ConfigError for a projection or
+  /// positions that do not fit.
   MultiHeadAttention(const MultiHeadOptions& options, const AttentionBuilder& attention);
 
   /// Self-attention. @param x  [E * B, L, dim]. @returns [E * B, L, dim].
@@ -80,7 +84,8 @@ class MultiHeadAttention : public torch::nn::Module {
   ///                 sequence.
   /// @returns [E * B, Lq, dim].
   /// @throws ShapeError for what an ensemble cannot take: ragged batches, relative positions, and,
-  /// beside an attention with parameters, positions that differ between examples.
+  /// beside an attention with parameters, positions that differ between examples. ShapeError,
+  /// ConfigError for places and relative positions that `attention.positions` does not take.
   Tensor forward(const Tensor& queries, const Tensor& keys, const Tensor& values,
                  AttentionContext& context, const AttentionExtras& extras = {});
 
@@ -103,7 +108,7 @@ class MultiHeadAttention : public torch::nn::Module {
   /// new tokens show is put behind the cache; no gradient flows into that.
   /// @param x  [B, L, dim]
   /// @returns [B, L, dim].
-  /// @throws ShapeError for an ensemble.
+  /// @throws ShapeError for an ensemble, ConfigError as `forward`.
   Tensor forward_cached(const Tensor& x, KeyCache& cache, AttentionContext& context,
                         const AttentionExtras& extras);
 
@@ -133,6 +138,12 @@ class MultiHeadAttention : public torch::nn::Module {
   void add_sources(const Tensor& queries, const Tensor& keys, const Tensor& values,
                    AttentionInput& input) const;
   bool reads_sources() const { return attention_->traits().sources; }
+  bool turns() const { return positions_ != nullptr && positions_->turns(); }
+  bool biases() const { return positions_ != nullptr && !positions_->turns(); }
+  /// What the attention gives of an input that only lacks what positions change.
+  Tensor ask(AttentionInput& input, AttentionContext& context);
+  /// Takes away places of several coordinates that were given for `positions_` alone.
+  void drop_places(AttentionInput& input) const;
   /// What the attention gives, its heads merged and mapped.
   Tensor finished(const Tensor& attended);
   /// `AttentionExtras::relative_as_bias`.
@@ -147,7 +158,8 @@ class MultiHeadAttention : public torch::nn::Module {
   std::shared_ptr<Linear> query_, key_, value_;  ///< null where packed
   std::shared_ptr<Linear> latent_;               ///< null unless keys and values are of a low rank
   std::shared_ptr<Attention> attention_;
-  bool side_by_side_ = false;  ///< the heads of all members
+  std::shared_ptr<LayerPositions> positions_;  ///< null: none
+  bool side_by_side_ = false;                  ///< the heads of all members
   std::shared_ptr<Linear> output_;
 };
 

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "framework/nn/modules/relative_positions.h"
+
 namespace attnlab {
 
 Tensor resized_positions(const Tensor& saved, const Tensor& own, std::int64_t rows,
@@ -19,6 +21,16 @@ Tensor resized_positions(const Tensor& saved, const Tensor& own, std::int64_t ro
                              /*align_corners=*/false, c10::nullopt, c10::nullopt);
   const Tensor places = resized.permute({0, 2, 3, 1}).reshape({1, rows * columns, -1});
   return before == 0 ? places : at::cat({saved.narrow(1, 0, before), places}, 1);
+}
+
+Tensor grid_sinusoids(std::int64_t rows, std::int64_t columns, std::int64_t dim,
+                      const at::TensorOptions& options) {
+  const Tensor of_rows = sinusoids(at::arange(rows), dim / 2, options);
+  const Tensor of_columns = sinusoids(at::arange(columns), dim / 2, options);
+  return at::cat({of_rows.unsqueeze(1).expand({rows, columns, dim / 2}),
+                  of_columns.expand({rows, columns, dim / 2})},
+                 2)
+      .view({1, rows * columns, dim});
 }
 
 }  // namespace attnlab

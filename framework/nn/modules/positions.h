@@ -1,4 +1,4 @@
-// Learned positions of a grid of patches, for images of another size.
+// Positions of a grid of patches: learned ones, for images of another size, and sinusoids.
 #pragma once
 
 #include "framework/tensor/tensor.h"
@@ -12,5 +12,11 @@ namespace attnlab {
 /// @returns [1, k + rows * columns, dim]; `saved` itself where it is no such grid.
 Tensor resized_positions(const Tensor& saved, const Tensor& own, std::int64_t rows,
                          std::int64_t columns);
+
+/// Sinusoids of each cell's row beside those of its column, row by row.
+/// @param dim  a multiple of 4
+/// @returns [1, rows * columns, dim], of the options' dtype and device.
+Tensor grid_sinusoids(std::int64_t rows, std::int64_t columns, std::int64_t dim,
+                      const at::TensorOptions& options);
 
 }  // namespace attnlab

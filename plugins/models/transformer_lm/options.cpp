@@ -11,7 +11,8 @@ void fill(T& value, const T& otherwise) {
 }
 
 void check(const TransformerLmOptions& o) {
-  const bool sinusoids = o.positions == "sinusoidal" || o.positions == "reversed";
+  const bool sinusoids =
+      o.positions == "sinusoidal" || o.positions == "reversed" || o.positions == "relative";
   check_sizes({o.dim, o.depth, o.heads, sinusoids, o.cutoffs}, "small, medium or nano_gpt");
   if (o.context == 0 && (o.positions == "learned" || o.positions == "reversed")) {
     throw OptionError("context",

@@ -27,9 +27,9 @@ struct TransformerLmOptions {
     v("hidden", hidden, at_least(0), "hidden channels of the MLP; 0: the preset's, or 4 dim");
     v("context", context, at_least(0),
       "tokens that positions are for; 0: as many as the dataset's windows have");
-    v("positions", positions, one_of("", "learned", "sinusoidal", "reversed", "none"),
-      "reversed: sinusoids that count down to 0 at the context's end (published); empty: the "
-      "style's");
+    v("positions", positions, one_of("", "none", "learned", "sinusoidal", "reversed", "relative"),
+      "reversed: sinusoids that count down to 0 at the context's end (published); relative: "
+      "Transformer-XL's, each layer its own; empty: the style's");
     v("biases", biases, one_of("", "all", "mlp", "none"),
       "which maps and norms have one; mlp: the MLP and the norms; empty: all in gpt2 (nano_gpt: "
       "none), mlp in transformer_xl");

@@ -6,7 +6,8 @@
 //
 // P is learned. S is sinusoids sin | cos; "reversed" gives place i of a context of n tokens the
 // number n - 1 - i, as the published code does where windows are n tokens long. A place means the
-// same in shorter lines, so that a line gives the same alone and padded.
+// same in shorter lines, so that a line gives the same alone and padded. "relative" adds nothing to
+// x and gives each layer Transformer-XL's positions, with a W_r, u and w of its own.
 //
 // With `answers` it also gives the most likely token of each place that has a target, -1 elsewhere.
 //
@@ -69,6 +70,9 @@ class TransformerLm final : public Model {
           std::make_shared<TransformerLayer>(layer_options(o, i), setup.attention)));
       layers_.back()->start(kStd, o.gpt2() ? 0 : kStd,
                             o.gpt2() ? kStd / std::sqrt(2 * layers) : kStd);
+      if (o.positions != "relative") continue;
+      relative_.push_back(register_module(fmt::format("relative{}", i),
+                                          std::make_shared<RelativeKeys>(o.dim, o.heads)));
     }
     if (o.gpt2()) {
       norm_ =
@@ -91,6 +95,11 @@ class TransformerLm final : public Model {
         {.name = "nll", .shape = {-1}, .dtype = table_->weight.scalar_type()}};
     if (options_.answers) all.push_back({.name = "answers", .shape = {-1}, .dtype = at::kLong});
     return all;
+  }
+
+  bool decays(const std::string& name, const Tensor& parameter) const override {
+    const bool place = name.starts_with("relative") && name.ends_with("_bias");
+    return !place && Model::decays(name, parameter);
   }
 
  private:
@@ -133,7 +142,13 @@ class TransformerLm final : public Model {
                  std::vector<KeyCache>* caches) {
     Tensor x = table_->embed(in.tokens);
     if (!options_.gpt2()) x = x * std::sqrt(static_cast<double>(options_.dim));
-    if (options_.positions != "none") x = x + places(first, in.length(), x.options());
+    Tensor distances;
+    if (!relative_.empty()) {
+      distances =
+          drop(sinusoids_of_distances(in.length(), first + in.length(), options_.dim, x.options()));
+    } else if (options_.positions != "none") {
+      x = x + places(first, in.length(), x.options());
+    }
     x = drop(x);
     AttentionExtras extras;
     extras.visible.causal = true;
@@ -143,6 +158,7 @@ class TransformerLm final : public Model {
     AttentionContext context{0, &state, pass.trace};
     Residual residual{x};
     for (std::size_t i = 0; i < layers_.size(); ++i) {
+      if (distances.defined()) extras.relative = relative_[i]->forward(distances);
       residual = caches == nullptr
                      ? layers_[i]->forward(residual, context, extras)
                      : layers_[i]->forward_cached(residual, (*caches)[i], context, extras);
@@ -182,7 +198,8 @@ class TransformerLm final : public Model {
   Tensor learned_;    ///< [context, dim]; undefined with other positions
   Tensor sinusoids_;  ///< [context or more, dim], made when first asked for
   std::vector<std::shared_ptr<TransformerLayer>> layers_;
-  std::shared_ptr<LayerNorm> norm_;  ///< null where norms come last
+  std::vector<std::shared_ptr<RelativeKeys>> relative_;  ///< one for each layer; empty: none
+  std::shared_ptr<LayerNorm> norm_;                      ///< null where norms come last
 };
 
 }  // namespace
@@ -197,6 +214,6 @@ ATTNLAB_PLUGIN(
      .licence = "Apache-2.0",
      .takes = {"tokens", "targets", "tokens_valid?"},
      .gives = {"nll", "answers if answers=true", "logits?"},
-     .needs = {"causal"}})
+     .needs = {"causal", "relative_positions if positions=relative"}})
 
 }  // namespace attnlab

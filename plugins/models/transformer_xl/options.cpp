@@ -8,7 +8,7 @@ namespace attnlab {
 namespace {
 
 void check(const TransformerXlOptions& o) {
-  check_sizes({o.dim, o.depth, o.heads, /*sinusoids=*/true, o.cutoffs}, "standard");
+  check_sizes({o.dim, o.depth, o.heads, o.relative(), o.cutoffs}, "standard");
   if (o.same_length && o.memory == 0) {
     throw OptionError("same_length", "needs a memory, whose length every token sees; set memory");
   }

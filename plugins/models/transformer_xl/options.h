@@ -10,9 +10,12 @@ struct TransformerXlOptions {
   std::int64_t dim = 0, depth = 0, heads = 0, hidden = 0;
   std::int64_t memory = -1, clamp_length = 0;
   bool same_length = false;
-  std::string biases = "shared", position_term = "mapped", norm = "last", softmax = "adaptive";
+  std::string positions = "relative", biases = "shared", position_term = "mapped", norm = "last",
+              softmax = "adaptive";
   std::vector<std::int64_t> cutoffs = {20000, 40000, 200000};
   double dropout = 0, attention_dropout = 0;
+
+  bool relative() const { return positions == "relative"; }
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
@@ -29,6 +32,8 @@ struct TransformerXlOptions {
       "larger distances count as this one; 0: each as what it is");
     v("same_length", same_length,
       "every token sees as many tokens as the memory has, itself included, and none beyond");
+    v("positions", positions, one_of("none", "relative"),
+      "none: tokens have those of attention.positions alone, which reach into the memory, too");
     v("biases", biases, one_of("shared", "layer", "none"),
       "u and w: one for all layers, each layer's own, or none");
     v("position_term", position_term, one_of("mapped", "plain"),

@@ -11,7 +11,7 @@
 // from the gradient. A is the standard attention's: another one maps q + u, q + w, k and r as it
 // does queries and keys (RelativePositions), so QUEST brings k and r to unit length and drops
 // 1 / sqrt(D). Its paper does not say what becomes of r; `position_term: plain` is the other
-// reading.
+// reading. `positions: none` leaves r, u and w out, for `attention.positions`.
 //
 // A batch without targets asks for `logits`, the log-probabilities of what follows its last tokens.
 // Keys, values and places then stay in `carried`: with the weights at rest they are what the
@@ -76,6 +76,7 @@ class XlLayer : public torch::nn::Module {
     layer_ = register_module(
         "layer", std::make_shared<TransformerLayer>(layer_options(o, index), attention));
     layer_->start(kStd, kStd, kStd);
+    if (!o.relative()) return;
     places_ = register_module("places", std::make_shared<Linear>(o.dim, o.dim, false));
     start_normal(*this, kStd);
     if (o.biases == "layer") own_ = PositionBiases(*this, o);
@@ -100,7 +101,7 @@ class XlLayer : public torch::nn::Module {
  private:
   std::int64_t heads_;
   std::shared_ptr<TransformerLayer> layer_;
-  std::shared_ptr<Linear> places_;  ///< W_r
+  std::shared_ptr<Linear> places_;  ///< W_r; null without relative positions
   PositionBiases own_;              ///< undefined unless each layer has its own
 };
 
@@ -113,7 +114,7 @@ class TransformerXl final : public Model {
     if (window_ > 0) reach_ = std::max<std::int64_t>(1, o.memory + window_ - 1);
     table_ = register_module("table", std::make_shared<TiedSoftmax>(TiedSoftmaxOptions{
                                           setup.data.vocabulary, o.dim, o.cutoffs, true}));
-    if (o.biases == "shared") biases_ = PositionBiases(*this, o);
+    if (o.relative() && o.biases == "shared") biases_ = PositionBiases(*this, o);
     for (std::int64_t i = 0; i < o.depth; ++i) {
       layers_.push_back(register_module(fmt::format("layer{}", i),
                                         std::make_shared<XlLayer>(o, i, setup.attention)));
@@ -152,7 +153,12 @@ class TransformerXl final : public Model {
           "depend "
           "on those of earlier segments; choose another attention, or transformer_lm");
     }
-    if (options_.position_term == "plain" && !attention.traits().bias) {
+    if (!options_.relative() && attention.remembers()) {
+      throw TraitError(
+          "transformer_xl forgets what lies behind its memory, and this attention keeps all tokens "
+          "in a memory of its own; choose another attention, or transformer_lm");
+    }
+    if (options_.relative() && options_.position_term == "plain" && !attention.traits().bias) {
       throw TraitError(
           "transformer_xl with position_term: plain needs an attention that honours 'bias'; choose "
           "another, or position_term: mapped");
@@ -178,7 +184,7 @@ class TransformerXl final : public Model {
     AttentionExtras extras;
     extras.visible.causal = true;
     if (options_.same_length) extras.visible.window = options_.memory;
-    extras.relative_as_bias = options_.position_term == "plain";
+    extras.relative_as_bias = options_.relative() && options_.position_term == "plain";
     return extras;
   }
 
@@ -200,7 +206,8 @@ class TransformerXl final : public Model {
     const NamedTensors before = remembers ? std::exchange(*pass.carried, {}) : NamedTensors();
     const std::int64_t memory = before.size() == 0 ? 0 : before.at("memory0").size(1);
     Tensor x = embedded(in);
-    const Tensor sines = drop(distances(memory + in.length(), x.options()));
+    Tensor sines;
+    if (options_.relative()) sines = drop(distances(memory + in.length(), x.options()));
     AttentionExtras extras = this->extras();
     extras.visible.key_valid = valid_keys(in, before, memory);
     set_places(memory, in.length(), extras);
@@ -214,7 +221,9 @@ class TransformerXl final : public Model {
             kept.defined() && in.length() < options_.memory ? at::cat({kept, x}, 1) : x;
         pass.carried->set(name, last_of(seen, 1, options_.memory).detach());
       }
-      extras.relative = layer->relative(layer->places(sines), in.length(), biases_);
+      if (sines.defined()) {
+        extras.relative = layer->relative(layer->places(sines), in.length(), biases_);
+      }
       x = layer->layer().forward({x}, context, extras, kept).sum();
       ++context.layer;
     }
@@ -256,15 +265,18 @@ class TransformerXl final : public Model {
               ForwardPass& pass) {
     const std::int64_t before = caches[0].tokens();
     Tensor x = embedded(in);
-    const Tensor sines = distances(before + in.length(), x.options());
+    Tensor sines;
+    if (options_.relative()) sines = distances(before + in.length(), x.options());
     AttentionExtras extras = this->extras();
     set_places(before, in.length(), extras);
     ForwardState state;
     AttentionContext context{0, &state, pass.trace};
     for (const auto& layer : layers_) {
       const auto i = static_cast<std::size_t>(context.layer);
-      const Tensor places = known_places(*layer, sines, fmt::format("places{}", i), in, kept);
-      extras.relative = layer->relative(places, in.length(), biases_);
+      if (sines.defined()) {
+        const Tensor places = known_places(*layer, sines, fmt::format("places{}", i), in, kept);
+        extras.relative = layer->relative(places, in.length(), biases_);
+      }
       x = layer->layer().forward_cached({x}, caches[i], context, extras).sum();
       ++context.layer;
     }
@@ -310,6 +322,7 @@ ATTNLAB_PLUGIN(model, TransformerXl, TransformerXlOptions,
                 .licence = "Apache-2.0",
                 .takes = {"tokens", "targets", "tokens_valid?"},
                 .gives = {"nll", "logits?"},
-                .needs = {"causal", "different_lengths", "relative_positions"}})
+                .needs = {"causal", "different_lengths",
+                          "relative_positions if positions=relative"}})
 
 }  // namespace attnlab

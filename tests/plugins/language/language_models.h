@@ -168,6 +168,18 @@ inline Tensor naive_nll(const Parameters& p, const Tensor& hidden, const Tensor&
   return nll;
 }
 
+/// A language model whose layers are told of places, settled. @param kind  of attention.positions
+inline std::shared_ptr<Model> model_at_places(const std::string& id, const DatasetInfo& data,
+                                              const std::string& options,
+                                              const std::string& attention,
+                                              const std::string& kind) {
+  at::manual_seed(3);
+  Part part = make_part(Kind::attention, attention);
+  part.positions.use = kind;
+  const AttentionBuilder builder = registry().attention_builder(part, RandomStreams(0));
+  return settled(registry().model(make_part(Kind::model, id, options), {data, builder}));
+}
+
 /// Installed attentions that have all of these traits; not those that couple queries.
 inline std::vector<std::string> attentions_with_all(const std::vector<std::string>& traits) {
   std::vector<std::string> all = attentions_with(traits.front());

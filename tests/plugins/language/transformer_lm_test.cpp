@@ -163,6 +163,84 @@ TEST(TransformerLm, WritesFromCachedKeysWhatTheWholeTextGives) {
   }
 }
 
+/// Transformer-XL's logits between the tokens of one line: `positions: relative`.
+TEST(TransformerLm, HasRelativePositionsOfEachLayer) {
+  const auto model = lm("{dim: 8, depth: 2, heads: 2, hidden: 12, positions: relative}");
+  const Parameters p(*model);
+  const Batch batch = lines(words({1, kWindow}));
+  Tensor x = p.at("table.weight").index_select(0, batch.fields.at("tokens")[0]);
+  for (const std::string& i : {std::string("0"), std::string("1")}) {
+    const std::string layer = "layer" + i + ".", places = "relative" + i + ".";
+    const NaiveLogit logit = [&](std::int64_t h, const Tensor& q, const Tensor& k, std::int64_t a,
+                                 std::int64_t b) {
+      Tensor sine = at::zeros({8}, at::kDouble);
+      for (std::int64_t c = 0; c < 8; ++c) {
+        const double angle = double(a - b) * std::pow(10000.0, -2.0 * double(c % 4) / 8.0);
+        sine[c] = c < 4 ? std::sin(angle) : std::cos(angle);
+      }
+      const Tensor r = p.linear(sine, places + "places").narrow(0, 4 * h, 4);
+      const Tensor content = (q + p.at(places + "content_bias")[h]).dot(k);
+      const Tensor place = (q + p.at(places + "position_bias")[h]).dot(r);
+      return (content + place).item<double>() / 2;
+    };
+    const Tensor in = p.norm(x, layer + "attention_norm");
+    x = x + naive_attention(p, layer + "attention", in, in, 2, logit);
+    const Tensor hidden = p.linear(p.norm(x, layer + "mlp_norm"), layer + "mlp.in");
+    const Tensor gelu = hidden * 0.5 * (1 + (hidden / std::sqrt(2.0)).erf());
+    x = x + p.linear(gelu, layer + "mlp.out");
+  }
+  expect_equal(output(*model, batch)[0],
+               naive_nll(p, p.norm(x, "norm"), batch.fields.at("targets")[0]));
+  EXPECT_FALSE(model->decays("relative0.content_bias", p.at("relative0.content_bias")));
+  EXPECT_TRUE(model->decays("relative0.places.weight", p.at("relative0.places.weight")));
+}
+
+/// Text that is written token by token, and begun again where the context is full.
+void expect_written_as_read(Model& model, const std::string& what) {
+  const Tensor tokens = words({2, kWindow + 3});
+  NamedTensors carried;
+  output(model, prompt(tokens.narrow(1, 0, 3)), &carried);
+  for (std::int64_t t = 3; t < kWindow + 3; ++t) {
+    const std::int64_t begin = t < kWindow ? 0 : kWindow - kWindow / 2 + 1;
+    expect_equal(output(model, prompt(tokens.narrow(1, t, 1)), &carried),
+                 output(model, prompt(tokens.narrow(1, begin, t + 1 - begin))),
+                 what + ", token " + std::to_string(t), 1e-9);
+  }
+}
+
+TEST(TransformerLm, WritesWhatItReadsWithAnyPositions) {
+  const std::string sizes = "{dim: 8, depth: 2, heads: 2, hidden: 12, positions: ";
+  for (const char* own : {"none", "learned", "sinusoidal", "relative"}) {
+    for (const char* attention : {"standard", "quest"}) {
+      expect_written_as_read(*lm(sizes + own + "}", attention), std::string(own) + attention);
+    }
+  }
+  for (const std::string& kind : {std::string("rotary"), std::string("alibi"), std::string("t5")}) {
+    std::vector<std::string> attentions = {"standard", "quest", "qknorm"};
+    if (kind == "rotary") attentions.insert(attentions.end(), {"linear", "gated_delta_net"});
+    for (const std::string& attention : attentions) {
+      const auto model =
+          model_at_places("transformer_lm", text_of(kWindow), sizes + "none}", attention, kind);
+      expect_written_as_read(*model, kind + " " + attention);
+      expect_no_sight_of_the_future([&](const Batch& line) { return output(*model, line); },
+                                    lines(words({1, kWindow})), kind + " " + attention);
+    }
+  }
+}
+
+// Without positions a causal model sees no order among earlier tokens, in its first layer.
+TEST(TransformerLm, KnowsTheOrderOfEarlierTokensByPositionsAlone) {
+  const std::string one = "{dim: 8, depth: 1, heads: 2, hidden: 12, positions: none}";
+  const Tensor tokens = words({1, kWindow});
+  const Tensor mixed = at::cat({tokens.narrow(1, 0, kWindow - 1).flip(1), tokens.slice(1, -1)}, 1);
+  for (const char* kind : {"none", "rotary", "alibi", "t5"}) {
+    const auto model = model_at_places("transformer_lm", text_of(kWindow), one, "quest", kind);
+    const double change =
+        (output(*model, prompt(mixed)) - output(*model, prompt(tokens))).abs().max().item<double>();
+    EXPECT_EQ(change > 1e-9, std::string(kind) != "none") << kind << ": " << change;
+  }
+}
+
 TEST(TransformerLm, SaysWhatItsNllSays) {
   const auto model = lm();
   const Batch batch = lines(words({2, kWindow}));

@@ -269,6 +269,47 @@ TEST(TransformerXl, WritesFromCachedKeysWhatTheWholeTextGives) {
   }
 }
 
+/// Without relative positions, with those of `attention.positions`.
+std::shared_ptr<Model> placed(const std::string& more, const std::string& attention,
+                              const std::string& kind) {
+  return model_at_places("transformer_xl", text_of(kWindow), sizes(", positions: none" + more),
+                         attention, kind);
+}
+
+TEST(TransformerXl, ReachesIntoItsMemoryByOtherPositionsToo) {
+  const Batch batch = lines(words({2, 3 * kWindow}));
+  const Tensor tokens = batch.fields.at("tokens");
+  for (const char* kind : {"none", "rotary", "alibi", "t5"}) {
+    for (const char* attention : {"standard", "quest"}) {
+      const std::string what = std::string(kind) + ", " + attention;
+      const auto longer = placed(", memory: 8", attention, kind);
+      EXPECT_EQ(longer->named_parameters().find("content_bias"), nullptr);
+      expect_equal(in_segments(*longer, batch), output(*longer, batch), what, 1e-9);
+      // Written token by token it forgets the same tokens: places count anew, differences stay.
+      const auto reader = placed(", memory: 7", attention, kind);
+      const auto writer = placed("", attention, kind);
+      const Tensor read = in_segments(*reader, batch, 1);
+      NamedTensors carried;
+      for (std::int64_t t = 0; t < 3 * kWindow; ++t) {
+        const Tensor logits = output(*writer, prompt(tokens.narrow(1, t, 1)), &carried);
+        expect_equal(-logits.gather(1, batch.fields.at("targets").narrow(1, t, 1)),
+                     read.narrow(1, t, 1), what + ", token " + std::to_string(t), 1e-9);
+      }
+    }
+  }
+}
+
+TEST(TransformerXl, RefusesPositionsThatItCannotCombine) {
+  EXPECT_THAT(
+      message_of<ConfigError>([] {
+        output(*model_at_places("transformer_xl", text_of(kWindow), sizes(), "standard", "rotary"),
+               lines(words({1, kWindow})));
+      }),
+      HasSubstr("set model.positions to none"));
+  EXPECT_THAT(message_of<TraitError>([] { placed("", "linear", "rotary"); }),
+              HasSubstr("choose another attention, or transformer_lm"));
+}
+
 TEST(TransformerXl, ReadsALongTextInWindowsAsAnEvaluationDoes) {
   for (const std::string& more :
        {std::string(), std::string(", memory: 0"), std::string(", memory: 3, clamp_length: 2"),

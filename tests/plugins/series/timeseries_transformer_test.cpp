@@ -67,8 +67,10 @@ class Naive {
     }
   }
 
-  /// @param series  [L, 3]. @returns [classes].
-  Tensor logits(const Tensor& series, bool class_token) const {
+  /// @param positions  "sinusoidal", "none", "learned" or "relative"
+  /// @param series     [L, 3]. @returns [classes].
+  Tensor logits(const Tensor& series, bool class_token,
+                const std::string& positions = "sinusoidal") const {
     const std::int64_t length = series.size(0), dim = 8;
     Tensor x = at::zeros({length, dim}, at::kDouble);
     const Tensor& weight = p("embedding.weight");
@@ -77,13 +79,17 @@ class Naive {
         const std::int64_t from = (t + tap - 1 + length) % length;
         x[t] += weight.select(1, tap).matmul(series[from]);
       }
-      for (std::int64_t c = 0; c < dim; ++c) {
+      if (positions == "learned") x[t] += p("positions")[t];
+      for (std::int64_t c = 0; c < dim && positions == "sinusoidal"; ++c) {
         const double angle = double(t) / std::pow(10000.0, double(c - c % 2) / double(dim));
         x[t][c] += c % 2 == 0 ? std::sin(angle) : std::cos(angle);
       }
     }
     if (class_token) x = at::cat({p("class_token")[0], x});
-    for (const char* layer : {"layer0.", "layer1."}) x = block(x, layer);
+    for (const char* i : {"0.", "1."}) {
+      const std::string number = i;
+      x = block(x, "layer" + number, positions == "relative" ? "relative" + number : "");
+    }
     x = norm(x, "norm");
     const Tensor features =
         class_token ? x[0] : (x * 0.5 * (1 + at::erf(x / std::sqrt(2.0)))).flatten();
@@ -101,12 +107,33 @@ class Naive {
     const Tensor deviation = (centred.pow(2).mean(-1, true) + 1e-5).sqrt();
     return centred / deviation * p(name + ".weight") + p(name + ".bias");
   }
-  Tensor block(const Tensor& x, const std::string& layer) const {
+  /// What Transformer-XL adds to q_i . k_j of one head: u . k_j + (q_i + w) . r_{i-j}.
+  Tensor relative_scores(const Tensor& q, const Tensor& k, std::int64_t h,
+                         const std::string& places) const {
+    Tensor scores = at::zeros({q.size(0), k.size(0)}, at::kDouble);
+    const Tensor u = p(places + "content_bias")[h], w = p(places + "position_bias")[h];
+    for (std::int64_t i = 0; i < q.size(0); ++i) {
+      for (std::int64_t j = 0; j < k.size(0); ++j) {
+        Tensor sine = at::zeros({8}, at::kDouble);
+        for (std::int64_t c = 0; c < 8; ++c) {
+          const double angle = double(i - j) * std::pow(10000.0, -2.0 * double(c % 4) / 8.0);
+          sine[c] = c < 4 ? std::sin(angle) : std::cos(angle);
+        }
+        const Tensor r = p(places + "places.weight").matmul(sine).narrow(0, 4 * h, 4);
+        scores[i][j] = u.dot(k[j]) + (q[i] + w).dot(r);
+      }
+    }
+    return scores;
+  }
+  /// @param places  of the relative positions' parameters; empty: there are none
+  Tensor block(const Tensor& x, const std::string& layer, const std::string& places) const {
     const Tensor qkv = linear(x, layer + "attention.qkv");
     std::vector<Tensor> heads;
     for (std::int64_t h = 0; h < 2; ++h) {
       const auto part = [&](std::int64_t which) { return qkv.narrow(1, which * 8 + h * 4, 4); };
-      const Tensor scores = part(0).matmul(part(1).t()) / 2.0;  // sqrt of 4 channels
+      Tensor scores = part(0).matmul(part(1).t());
+      if (!places.empty()) scores = scores + relative_scores(part(0), part(1), h, places);
+      scores = scores / 2.0;  // sqrt of 4 channels
       heads.push_back(scores.softmax(-1).matmul(part(2)));
     }
     const Tensor y =
@@ -133,9 +160,52 @@ TEST(TimeseriesTransformer, IsItsEquationsWithEitherHead) {
   }
 }
 
+TEST(TimeseriesTransformer, HasOtherPositionsWhereAskedFor) {
+  const Batch batch = batch_of({6, 6}, 6, false);
+  for (const std::string positions : {"none", "learned", "relative"}) {
+    for (const bool class_token : {true, false}) {
+      const auto model = small(data(6, false), ", positions: " + positions +
+                                                   (class_token ? "" : ", head: concatenated"));
+      const at::NoGradGuard no_gradients;
+      for (const auto& item : model->named_parameters()) {
+        if (item.key().find("positions") == 0 || item.key().find("relative") == 0) {
+          Tensor(item.value()).normal_(0, 0.5);  // starts of 0.02 hide what goes wrong
+        }
+      }
+      const Tensor found = logits(*model, batch).to(at::kDouble);
+      const Naive naive(*model);
+      for (int i = 0; i < 2; ++i) {
+        const Tensor expected =
+            naive.logits(batch.fields.at("series")[i].to(at::kDouble), class_token, positions);
+        EXPECT_LT((found[i] - expected).abs().max().item<double>(), 5e-5) << positions;
+      }
+      for (const auto& item : model->named_parameters()) {
+        if (!item.key().ends_with("_bias") && item.key() != "positions") continue;
+        EXPECT_FALSE(model->decays(item.key(), item.value())) << item.key();
+      }
+    }
+  }
+}
+
+TEST(TimeseriesTransformer, RefusesPositionsThatDoNotFit) {
+  EXPECT_THAT(message_of<ConfigError>([] { small(data(), ", positions: learned"); }),
+              AllOf(HasSubstr("positions"), HasSubstr("of one length")));
+  EXPECT_THAT(message_of<ConfigError>([] {
+                make_model("timeseries_transformer", data(),
+                           "{dim: 9, heads: 3, positions: relative}");
+              }),
+              HasSubstr("make it even"));
+  const auto model = small(data(6, false), ", positions: learned");
+  EXPECT_THAT(message_of<ShapeError>([&] {
+                logits(*model, batch_of({7, 7}, 7, false));
+              }),
+              AllOf(HasSubstr("for 6 time steps"), HasSubstr("has 7")));
+}
+
 /// What stands in the padding, how much of it there is and what else is in the batch: all the same.
-void expect_blind_to_padding(const std::string& attention, const std::string& options = "{}") {
-  const auto model = small(data(), "", attention, options);
+void expect_blind_to_padding(const std::string& attention, const std::string& options = "{}",
+                             const std::string& more = "") {
+  const auto model = small(data(), more, attention, options);
   const Tensor alone = logits(*model, batch_of({4, 4}, 4, true));
   const Tensor padded = logits(*model, batch_of({4, 4, 9}, 9, true, 0));
   const Tensor filled = logits(*model, batch_of({4, 4, 9}, 9, true, 1e3));
@@ -147,6 +217,8 @@ TEST(TimeseriesTransformer, GivesASeriesTheSameWhateverItIsPaddedWith) {
   for (const std::string& attention : testing::attentions_with("padding")) {
     expect_blind_to_padding(attention);
   }
+  expect_blind_to_padding("standard", "{}", ", positions: relative");
+  expect_blind_to_padding("quest", "{}", ", positions: none");
   expect_blind_to_padding("composed", "{normaliser: {kind: sinkhorn}}");
   expect_blind_to_padding("doubly_stochastic", "{max_iter: 20, total: inverse_n}");
 }

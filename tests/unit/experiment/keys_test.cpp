@@ -22,6 +22,8 @@ TEST(Keys, AreThoseOfThePluginsThatTheCompositionNames) {
   EXPECT_EQ(find_option(keys, "task.smoothing"), nullptr) << "no task is named";
   EXPECT_EQ(find_option(keys, "attention.use")->choices,
             (std::vector<std::string>{"quest", "standard"}));
+  EXPECT_EQ(find_option(keys, "attention.positions.use")->choices,
+            (std::vector<std::string>{"none", "rotary", "alibi", "t5"}));
   EXPECT_EQ(find_option(keys, "train.epochs")->type_text(), "int >= 1");
   EXPECT_EQ(find_option(keys, "train.epochs.x"), nullptr);
   EXPECT_EQ(find_option(keys, ""), nullptr);
@@ -64,8 +66,8 @@ TEST(Keys, AreWhatAnExperimentIsCheckedAgainst) {
   // These stand only where they are given.
   std::erase_if(known, [](const std::string& key) {
     return key == "attention.as" || key == "attention.layers" || key == "train.attention_losses" ||
-           key.rfind("attention.projection", 0) == 0 || key.rfind("init", 0) == 0 ||
-           key.rfind("evaluate", 0) == 0;
+           key.rfind("attention.projection", 0) == 0 || key.rfind("attention.positions", 0) == 0 ||
+           key.rfind("init", 0) == 0 || key.rfind("evaluate", 0) == 0;
   });
   EXPECT_THAT(resolved, ::testing::UnorderedElementsAreArray(known));
 }

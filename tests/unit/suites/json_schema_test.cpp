@@ -83,6 +83,16 @@ TEST_F(JsonSchema, ChoosesAPartsOptionsByItsPlugin) {
   EXPECT_TRUE(chosen);
 }
 
+TEST_F(JsonSchema, TakesPositionsAsAKindAloneToo) {
+  const json definitions = schema("experiment").at("$defs");
+  const json& either =
+      definitions.at("attention.quest").at("properties").at("positions").at("anyOf");
+  EXPECT_EQ(either.at(0).at("anyOf").at(0).at("enum"),
+            json({"none", "rotary", "alibi", "t5", nullptr}));
+  EXPECT_TRUE(either.at(1).at("properties").contains("base"));
+  EXPECT_EQ(either.at(1).at("additionalProperties"), false);
+}
+
 TEST_F(JsonSchema, ClosesEveryMapButLetsItExtendAppendAndRemove) {
   const json part = schema("model").at("$defs").at("model.vit");
   EXPECT_EQ(part.at("additionalProperties"), false);
