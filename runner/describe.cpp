@@ -5,6 +5,7 @@
 #include "framework/base/foreign_text.h"
 #include "framework/base/json.h"
 #include "framework/base/text.h"
+#include "framework/config/attention_section.h"
 #include "framework/experiment/installed.h"
 #include "framework/manifest/discovery.h"
 #include "framework/manifest/presets.h"
@@ -25,6 +26,11 @@ void print_options(const Schema& options, const std::string& indent) {
     std::cout << ")\n" << indent << "    " << option.help << "\n";
     print_options(option.options, indent + "  ");
   }
+}
+
+/// A Python file has none.
+Node presets_of(const Candidate& plugin) {
+  return is_python_name(plugin.path) ? Node::map() : read_presets(plugin.path);
 }
 
 void print_presets(const Node& presets) {
@@ -62,7 +68,7 @@ void print(const Candidate& plugin) {
   if (manifest.ensemble) std::cout << "ensemble  yes: holds several runs that train together\n";
   std::cout << (manifest.options.empty() ? "\nno options\n" : "\noptions\n");
   print_options(manifest.options, "  ");
-  print_presets(read_presets(plugin.path));
+  print_presets(presets_of(plugin));
 }
 
 }  // namespace
@@ -77,7 +83,8 @@ int describe_command(const Words& words) {
       "       attnlab describe EXPERIMENT|RUN_DIR [key=value ...] --summary [--json]";
   usage.about =
       "Shows a plugin's manifest: options with types, ranges and defaults, presets, traits,\n"
-      "what it takes and gives. ID is a name (quest), lab/name, or kind/name.\n"
+      "what it takes and gives. ID is a name (quest), lab/name, kind/name, or a Python file\n"
+      "(mine.py), which is read and not run.\n"
       "With --summary: an experiment's modules, shapes, parameters and FLOPs.";
   usage.options.add_options()("json", "the manifest as JSON")(
       "summary", "show the model of an experiment or a run");
@@ -89,7 +96,7 @@ int describe_command(const Words& words) {
   if (arguments.has("json")) {
     nlohmann::json manifest = nlohmann::json::parse(plugin.manifest->json);
     manifest["path"] = plugin.path;
-    const Node presets = read_presets(plugin.path);
+    const Node presets = presets_of(plugin);
     for (const auto& [name, options] : presets.entries()) {
       manifest["presets"][name] = to_flow(options);
     }

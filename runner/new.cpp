@@ -1,5 +1,5 @@
 // attnlab new attention|model|task|dataset NAME: a folder that builds, tests, packs and passes the
-// conformance kit as it is.
+// conformance kit as it is. attnlab new attention|model|dataset NAME --python: a file that does.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -141,20 +141,52 @@ void write_folder(const std::string& folder, const std::map<std::string, std::st
   }
 }
 
+std::string_view python_source_of(const std::string& kind) {
+  if (kind == "attention") return template_attention_plugin_py();
+  if (kind == "model") return template_model_plugin_py();
+  if (kind == "dataset") return template_dataset_plugin_py();
+  throw ConfigError(
+      "--python: a task cannot be a Python file; models, datasets and attentions can");
+}
+
+/// A Python file that is a plugin, and what to do with it.
+int write_python(const std::string& kind, const std::string& file, const Replacements& words) {
+  const std::string text = filled(python_source_of(kind), words);
+  std::error_code error;
+  if (fs::exists(fs::symlink_status(file, error))) {
+    throw ConfigError(fmt::format("{}: is there already; name another file with --out", file));
+  }
+  write_file(file, text);
+  std::cout << fmt::format(
+      "{0}: {1} {2} in one file; change it, then\n"
+      "  attnlab describe {0}\n"
+      "  attnlab plugin test {0}\n"
+      "  attnlab run {3} {2}={0}\n",
+      shell_word(file), kind == "attention" ? "an" : "a", kind,
+      kind == "attention" ? "vit_synthetic" : "EXPERIMENT");
+  return kDone;
+}
+
 }  // namespace
 
 int new_command(const Words& words) {
   Usage usage;
-  usage.synopsis = "attnlab new attention|model|task|dataset NAME [--lab LAB] [--out DIR]";
+  usage.synopsis =
+      "attnlab new attention|model|task|dataset NAME [--lab LAB] [--out DIR]\n"
+      "       attnlab new attention|model|dataset NAME --python [--out FILE]";
   usage.about =
       "Writes a folder that is a plugin of its own: source, test, CMake file, README, licence and "
       "a\n"
       "CI file. It builds against an installed attnlab, passes attnlab plugin test, and attnlab\n"
-      "plugin pack makes one file of it. Begin your own by changing it.";
+      "plugin pack makes one file of it. Begin your own by changing it. With --python it is one "
+      "file,\n"
+      "which runs without a compiler (docs/python.md).";
   usage.options.add_options()("lab",
                               po::value<std::string>()->value_name("LAB")->default_value("mylab"),
                               "what stands before the slash of its id")(
-      "out", po::value<std::string>()->value_name("DIR"), "the folder; ./NAME unless given");
+      "out", po::value<std::string>()->value_name("DIR"),
+      "the folder; ./NAME unless given. With --python the file; ./NAME.py")(
+      "python", "an attention, a model or a dataset in one Python file");
   usage.fewest_words = usage.most_words = 2;
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;
@@ -164,7 +196,8 @@ int new_command(const Words& words) {
   check_word(name, "NAME");
   check_word(lab, "--lab");
   if (lab == "attnlab") throw ConfigError("--lab attnlab: is attnlab's own; name yours");
-  check_is_free(kind, name);
+  const bool python = arguments.has("python");
+  if (!python) check_is_free(kind, name);
   const std::string folder = place_of(arguments.text("out", name));
   const Replacements replacements = {{"@NAME@", name},
                                      {"@LAB@", lab},
@@ -173,6 +206,7 @@ int new_command(const Words& words) {
                                      {"@CLASS@", camel(name + "_" + kind)},
                                      {"@YEAR@", this_year()},
                                      {"@TITLE@", camel(name, " ")}};
+  if (python) return write_python(kind, arguments.text("out", name + ".py"), replacements);
   const auto files = files_of(kind, name, replacements);
   write_folder(folder, files);
   std::cout << fmt::format("{}: {} files; begin with {}.cpp, README.md says how to build it\n",

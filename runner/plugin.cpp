@@ -17,6 +17,7 @@
 #include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/base/threads.h"
+#include "framework/config/attention_section.h"
 #include "framework/conformance/check_list.h"
 #include "framework/experiment/experiment.h"
 #include "runner/commands.h"
@@ -67,6 +68,7 @@ struct Job {
 
 /// A file is named by its ending; everything else is a plugin's name.
 std::string path_of(const std::string& word) {
+  if (is_python_name(word)) return word;
   if (word.ends_with(".so")) {
     if (!fs::exists(word)) throw PluginError(word + ": there is no such file");
     return word;
@@ -256,7 +258,8 @@ Usage test_usage() {
       "       [--list] [--time-limit SECONDS] [--jobs N] [--json]";
   usage.about =
       "Checks an attention, a model, a task or a dataset against its contract, each check in a\n"
-      "process of its own. ID is a name (quest), lab/name or kind/name, PATH a plugin's .so "
+      "process of its own. ID is a name (quest), lab/name or kind/name, PATH a plugin's .so or "
+      ".py\n"
       "anywhere;\n"
       "key=value sets its options. The exit code is 1 when a check fails. docs/conformance.md "
       "says\n"

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include "framework/base/text.h"
+#include "framework/config/attention_section.h"
 #include "framework/experiment/compositions.h"
+#include "framework/manifest/python_file.h"
 
 namespace attnlab {
 namespace {
@@ -29,6 +31,7 @@ bool is_called(const Manifest& manifest, const std::string& word) {
 }  // namespace
 
 const Candidate& find_plugin(const Catalogue& catalogue, const std::string& word) {
+  if (is_python_name(word)) return python_file(parse_python_name(word)).candidate;
   std::vector<const Candidate*> found;
   std::vector<std::string> names;
   for (const Kind kind : {Kind::attention, Kind::model, Kind::task, Kind::dataset}) {
@@ -70,7 +73,9 @@ TestedPlugin tested_plugin(const std::string& path, const Words& overrides,
     return tested;
   }
   const std::string key(name_of(kind));
-  Words changes = {fmt::format("{}.use={}", key, tested.manifest().name)};
+  const std::string path_or_name =
+      is_python_name(path) ? tested.catalogue.candidates().front().path : tested.manifest().name;
+  Words changes = {fmt::format("{}.use={}", key, path_or_name)};
   for (const std::string& change : overrides) changes.push_back(fmt::format("{}.{}", key, change));
   tested.experiment = load_experiment(find_composition(experiment, "experiments"), changes,
                                       Catalogue::with_file(path));

@@ -9,7 +9,7 @@
 
 namespace attnlab {
 
-/// Finds a plugin of any kind by "quest", "attnlab/quest" or "attention/quest".
+/// Finds a plugin of any kind by "quest", "attnlab/quest", "attention/quest" or "mine.py".
 /// @throws PluginError saying why it was refused, or with near names.
 const Candidate& find_plugin(const Catalogue& catalogue, const std::string& word);
 

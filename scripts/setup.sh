@@ -26,8 +26,11 @@ required=(
 #   libarchive-dev, libsodium-dev,  sharing between labs
 #   libcurl4-openssl-dev
 #   libdnnl-dev                     large products of matrices without LibTorch's way to them
+#   python3-torch, python3-dev,     attentions in Python files, and attnlab's in Python
+#   pybind11-dev
 optional=(dataset-fashion-mnist libeigen3-dev libspectra-dev librdkit-dev libringdecomposerlib-dev
-          libpugixml-dev libdnnl-dev libarchive-dev libsodium-dev libcurl4-openssl-dev)
+          libpugixml-dev libdnnl-dev libarchive-dev libsodium-dev libcurl4-openssl-dev
+          python3-torch python3-dev pybind11-dev)
 
 usage() {
   echo "usage: scripts/setup.sh [--with lint] [--with bench] [--with browser] [--with slurm]"

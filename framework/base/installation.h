@@ -6,8 +6,8 @@
 
 namespace attnlab {
 
-/// The installation that this program belongs to, found from the program's own path: bin/, lib/,
-/// lib/attnlab/plugins/, share/attnlab/configs/ under one root.
+/// The installation that this program belongs to, found from the program's own path, else from that
+/// of the running library: bin/, lib/, lib/attnlab/plugins/, share/attnlab/configs/ under one root.
 struct Installation {
   std::string root;
   std::string library() const { return root + "/lib/libattnlab.so"; }

@@ -13,6 +13,7 @@
 #include "framework/comparison/ranking.h"
 #include "framework/comparison/settings.h"
 #include "framework/config/attention_section.h"
+#include "framework/manifest/python_file.h"
 #include "framework/manifest/schema.h"
 #include "framework/runs/stored_run.h"
 
@@ -49,10 +50,10 @@ Gap gap_without_run(const RunRecord& experiment, const RunRecord& attention,
   try {
     if (catalogue == nullptr) return {Absence::no_run, ""};
     for (const Kind kind : {Kind::model, Kind::task, Kind::dataset}) {
-      catalogue->find(kind, config.at(name_of(kind)).at("use").text());
+      catalogue->find(kind, name_in_run(named_plugin(config.at(name_of(kind))), experiment.folder));
     }
     for (const NamedMechanism& one : mechanisms_in(config.at("attention"))) {
-      catalogue->find(Kind::attention, one.name);
+      catalogue->find(Kind::attention, name_in_run(one.name, attention.folder));
     }
     resolve_experiment(config, *catalogue, experiment.experiment);
   } catch (const ConfigError& refusal) {

@@ -66,7 +66,7 @@ DatasetSubject subject_of(Registry& registry, const Part& part,
   const auto open = [&registry](const Part& opened, std::uint64_t seed) {
     return registry.dataset(opened, {.streams = RandomStreams(seed)});
   };
-  const Manifest& manifest = *registry.catalogue().find(Kind::dataset, part.id).manifest;
+  const Manifest& manifest = *registry.catalogue().find(Kind::dataset, lookup_name(part)).manifest;
   DatasetSubject subject;
   subject.trying = std::move(trying);
   subject.gives = manifest.gives;

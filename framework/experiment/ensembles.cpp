@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "framework/config/attention_section.h"
 #include "framework/experiment/identity.h"
 #include "framework/experiment/keys.h"
 
@@ -32,15 +33,22 @@ std::string obstacle_in_training(const TrainOptions& train) {
 }  // namespace
 
 std::string obstacle_to_ensemble(const Experiment& experiment, const Catalogue& catalogue) {
-  const Manifest& model = *catalogue.find(Kind::model, experiment.model.id).manifest;
+  const Manifest& model = *catalogue.find(Kind::model, lookup_name(experiment.model)).manifest;
   const Manifest& task = *catalogue.find(Kind::task, experiment.task.id).manifest;
-  const Manifest& dataset = *catalogue.find(Kind::dataset, experiment.dataset.id).manifest;
+  const Manifest& dataset =
+      *catalogue.find(Kind::dataset, lookup_name(experiment.dataset)).manifest;
   if (!model.ensemble) {
     return fmt::format("model '{}' does not hold several members", experiment.model.name);
   }
   if (!task.ensemble) {
     return fmt::format("task '{}' does not promise that its losses are its steps",
                        experiment.task.name);
+  }
+  for (const Part* part : experiment.parts()) {
+    if (!is_python_name(part->path)) continue;
+    return fmt::format("{} '{}' is a class in Python, {}", name_of(part->kind), part->name,
+                       part->kind == Kind::dataset ? "which several runs cannot share"
+                                                   : "which holds one run's parameters");
   }
   if (const std::string field = field_with_axis(dataset.gives); !field.empty()) {
     return fmt::format("dataset '{}' gives '{}', of uneven rows", experiment.dataset.name, field);

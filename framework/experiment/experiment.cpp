@@ -88,9 +88,11 @@ void read_parts(const Node& composed, const Catalogue& catalogue, Experiment& ex
   }
   if (model == nullptr || attention == nullptr) return;
   check_traits(experiment.model, *model, experiment.attention, *attention, unfit);
+  check_positions(experiment.attention, experiment.attention, *attention, unfit);
   for (const Part& other : experiment.attention.others) {
-    const Manifest& has = *catalogue.find(Kind::attention, other.id).manifest;
+    const Manifest& has = *catalogue.find(Kind::attention, lookup_name(other)).manifest;
     check_traits(experiment.model, *model, other, has, unfit);
+    check_positions(experiment.attention, other, has, unfit);
   }
 }
 
@@ -149,7 +151,7 @@ void check_trace(const Experiment& experiment, const Catalogue& catalogue, Probl
   const bool known = experiment.resolved.find("dataset") != nullptr;
   if (!known || !contains<std::string>(trace.record, "key_norm_by_kind")) return;
   const std::vector<FieldRule> given =
-      rules_under(catalogue.find(Kind::dataset, dataset.id).manifest->gives, dataset);
+      rules_under(catalogue.find(Kind::dataset, lookup_name(dataset)).manifest->gives, dataset);
   if (rule_of(given, "kind") != nullptr) return;
   add_problem(
       problems, place,
@@ -194,8 +196,13 @@ bool is_young_default(const KeyPath& path, const Node& value) {
 
 /// The same of options of a plugin.
 bool is_young_option(const Experiment& experiment, const KeyPath& path, const Node& value) {
-  if (path.size() != 2 || path.front() != "dataset") return false;
-  if (experiment.dataset.id != "attnlab/image_folder") return false;
+  if (path.size() != 2) return false;
+  if (path.front() == "model" && path[1] == "positions") {
+    const std::string& id = experiment.model.id;
+    return (id == "attnlab/timeseries_transformer" && value.text() == "sinusoidal") ||
+           (id == "attnlab/transformer_xl" && value.text() == "relative");
+  }
+  if (path.front() != "dataset" || experiment.dataset.id != "attnlab/image_folder") return false;
   return (path[1] == "test" || path[1] == "split_seed") && value.as_double() == 0;
 }
 

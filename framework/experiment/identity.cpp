@@ -13,6 +13,7 @@
 #include "framework/base/revision.h"
 #include "framework/base/text.h"
 #include "framework/experiment/canonical.h"
+#include "framework/manifest/python_file.h"
 
 namespace attnlab {
 namespace {
@@ -87,6 +88,7 @@ std::string canonical_text(const Node& node, const Without& without) {
 }
 
 std::string file_hash(const std::string& path) {
+  if (is_python_name(path)) return python_file(parse_python_name(path)).identity();
   static std::mutex guard;
   static std::map<std::string, KnownFile> known;
   std::error_code error;
@@ -100,6 +102,11 @@ std::string file_hash(const std::string& path) {
   }
   now.hash = hex(*file_fingerprint(path));
   return (known[path] = now).hash;
+}
+
+std::map<std::string, std::string> versions_behind(const std::string& path) {
+  if (!is_python_name(path)) return {};
+  return python_file(parse_python_name(path)).versions;
 }
 
 std::string Identity::hash() const {

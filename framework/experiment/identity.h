@@ -58,9 +58,13 @@ std::string identity_json(const Identity& identity);
 /// @throws DataError naming a damaged file.
 std::optional<Identity> read_identity(const std::string& run_folder);
 
-/// A hash of a file's contents, read again only when its time or size has changed.
-/// @throws FileError.
+/// A hash of a file's contents, read again only when its time or size has changed. Of a Python file
+/// (`PythonName`): of what it imports, too, and of versions. @throws FileError, PluginError.
 std::string file_hash(const std::string& path);
+
+/// Versions that count for the hash of a Python file: of Python, torch and each package that it
+/// imports. Empty for a library. @throws PluginError.
+std::map<std::string, std::string> versions_behind(const std::string& path);
 
 /// One text for all ways to write a value: `1e-3`, `0.001` and `1.0e-3` are alike, and so are `a`
 /// and `"a"`; `"1.0"` and `1.0` are not. Options of type string that look like numbers are quoted

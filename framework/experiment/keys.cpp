@@ -7,6 +7,7 @@
 #include "framework/experiment/evaluations.h"
 #include "framework/experiment/experiment.h"
 #include "framework/manifest/option_lookup.h"
+#include "framework/manifest/python_file.h"
 
 namespace attnlab {
 namespace {
@@ -68,6 +69,13 @@ const Schema* options_of(const Node* part, Kind kind, const Catalogue& catalogue
   if (part == nullptr) return nullptr;
   const Node* use = part->is_map() ? part->find("use") : part;
   if (use == nullptr) return nullptr;
+  if (kind != Kind::task && is_python(*part)) {
+    try {
+      return &python_file(located_name(*part), kind).candidate.manifest->options;
+    } catch (const PluginError&) {  // its own check says what is wrong
+      return nullptr;
+    }
+  }
   for (const Candidate* plugin : catalogue.usable(kind)) {
     const Manifest& manifest = *plugin->manifest;
     if (use->text() == manifest.name || use->text() == manifest.id) return &manifest.options;
@@ -121,6 +129,10 @@ Schema part_keys(Kind kind, const Schema* options, const Catalogue& catalogue) {
     keys.push_back(layers_key(keys));
     keys.push_back(make_group("projection", schema_of<ProjectionOptions>(),
                               "how layers make keys and values: fewer heads, or of a low rank"));
+    keys.back().optional = true;
+    keys.push_back(make_group("positions", schema_of<PositionsOptions>(),
+                              "what layers tell the attention of where tokens stand: a kind, or "
+                              "{use: KIND, options...}"));
     keys.back().optional = true;
   }
   if (options != nullptr) keys.insert(keys.end(), options->begin(), options->end());

@@ -9,7 +9,8 @@
 
 namespace attnlab {
 
-/// A part's keys: `use`, `as`, `layers` and `projection` of an attention, and the plugin's options.
+/// A part's keys: `use`, `as`, `layers`, `projection` and `positions` of an attention, and the
+/// plugin's options.
 /// @param options  null: those of no plugin
 Schema part_keys(Kind kind, const Schema* options, const Catalogue& catalogue);
 

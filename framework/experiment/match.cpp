@@ -38,7 +38,7 @@ const OptionSpec& spec_of(const MatchOptions& options, const Place& place, const
                                          options.by));
   }
   const std::string name = options.by.substr(6);
-  const Manifest& manifest = *catalogue.find(Kind::model, start.model.id).manifest;
+  const Manifest& manifest = *catalogue.find(Kind::model, lookup_name(start.model)).manifest;
   std::vector<std::string> names;
   for (const OptionSpec& one : manifest.options) {
     const bool number = one.type == OptionSpec::Type::integer || one.type == OptionSpec::Type::real;

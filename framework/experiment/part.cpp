@@ -14,6 +14,7 @@
 #include "framework/experiment/names.h"
 #include "framework/manifest/option_lookup.h"
 #include "framework/manifest/presets.h"
+#include "framework/manifest/python_file.h"
 
 namespace attnlab {
 namespace {
@@ -91,6 +92,58 @@ std::vector<const LayerChoice*> choices_of(const Part& stack) {
   return choices;
 }
 
+/// What the catalogue finds the plugin of a section by. One in Python gets the long form.
+/// @param section  a map with `use`
+/// @returns empty where it names nothing
+std::string named_by(Node& section, const std::string& key, Kind kind, Problems& problems) {
+  const std::string use = section.at("use").text();
+  if (kind == Kind::task || !is_python(section)) return use;
+  const PythonName given = is_python_name(use) ? parse_python_name(use) : PythonName{};
+  for (const auto& [own, name] : {std::pair{&given.file, "file"}, {&given.name, "class"}}) {
+    if (own->empty() || section.find(name) == nullptr) continue;
+    add_problem(problems, section.key_place(name),
+                fmt::format("{}.{}: '{}' names it already; leave it out", key, name, use));
+    return "";
+  }
+  section = python_section(std::move(section));
+  const Node* file = section.find("file");
+  if (file != nullptr && file->is_scalar() && !must_be_given(*file)) {
+    return located_name(section).text();
+  }
+  add_problem(problems, section.at("use").place(),
+              key + ": expected a file: {use: python, file: mine.py}, or {use: mine.py}");
+  return "";
+}
+
+/// Says of what is wrong with options of a Python class where the class declares them.
+/// @param first  of the problems
+void add_declarations(const PythonFile& file, const std::string& key, std::size_t first,
+                      Problems& problems) {
+  const OptionSpec* group = find_option(file.candidate.manifest->options, "options");
+  if (group == nullptr) return;
+  for (std::size_t i = first; i < problems.size(); ++i) {
+    for (const OptionSpec& option : group->options) {
+      if (problems[i].find(fmt::format("{}.options.{}: ", key, option.name)) == std::string::npos) {
+        continue;
+      }
+      problems[i] += fmt::format("; declared at {}", declared_at(file, option));
+    }
+  }
+}
+
+/// The plugin gets a Python file's whole path, the configuration what the run keeps it under.
+/// @param whole  the section, with the options in it
+void place_python_file(const PythonFile& file, Part& part, Node& whole) {
+  const Node* given = part.options.find("file");
+  if (given == nullptr) return;  // a problem
+  Node located = *given, kept = *given;
+  located.set_text(parse_python_name(part.path).file);
+  kept.set_text(file.kept_name());
+  if (kept.text() != given->text()) kept.history().push_back({given->place(), given->text()});
+  part.options.set("file", std::move(located));
+  whole.set("file", std::move(kept));
+}
+
 /// A section with every option filled in, and the manifest of its plugin: null when there were
 /// problems with that.
 struct ResolvedSection {
@@ -103,7 +156,9 @@ struct ResolvedSection {
 /// @param part     its kind and place are known
 ResolvedSection resolve_section(Node section, const std::string& key, const Catalogue& catalogue,
                                 Part& part, Problems& problems) {
-  part.name = section.at("use").text();
+  part.name = named_by(section, key, part.kind, problems);
+  if (part.name.empty() && is_python(section)) return {};
+  const std::string label = is_python(section) ? attention_label(section) : "";
   const Node use = section.at("use");
   section.erase("use");
   const Node* as = part.kind == Kind::attention ? section.find("as") : nullptr;
@@ -115,11 +170,15 @@ ResolvedSection resolve_section(Node section, const std::string& key, const Cata
   try {
     plugin = &catalogue.find(part.kind, part.name);
     check_installed(plugin->path);
+    if (is_python_name(plugin->path)) python_library();
   } catch (const PluginError& error) {
     add_problem(problems, part.place, fmt::format("{}: {}", key, error.what()));
     return {};
   }
   name_after(*plugin, part);
+  const PythonFile* python =
+      is_python_name(part.path) ? &python_file(parse_python_name(part.path)) : nullptr;
+  if (python != nullptr) part.label = label;
   if (as != nullptr) part.label = as->text();
   Node whole = Node::map(section.place());
   whole.set("use", use);
@@ -127,8 +186,10 @@ ResolvedSection resolve_section(Node section, const std::string& key, const Cata
     whole.set("as", *as);
     section.erase("as");
   }
+  const std::size_t first = problems.size();
   part.options = resolve_options(section, plugin->manifest->options, key,
                                  fmt::format("{} '{}'", name_of(part.kind), part.name), problems);
+  if (python != nullptr) add_declarations(*python, key, first, problems);
   try {
     check_declared_fields({part, *plugin->manifest});
   } catch (const PluginError& error) {
@@ -138,6 +199,7 @@ ResolvedSection resolve_section(Node section, const std::string& key, const Cata
     return {};
   }
   for (const auto& [name, value] : part.options.entries()) whole.set(name, value);
+  if (python != nullptr) place_python_file(*python, part, whole);
   fill_in_preset(plugin->manifest->options, part);
   return {&*plugin->manifest, std::move(whole)};
 }
@@ -159,7 +221,7 @@ Node resolve_layer(const Node& layers, const std::string& name, const Catalogue&
   if (section.is_null()) return {};
   part.place = section.at("use").place();
   section = with_named_attention(section, catalogue);
-  for (const char* whole : {"layers", "projection"}) {
+  for (const char* whole : {"layers", "projection", "positions"}) {
     const Node* inner = section.find(whole);
     if (inner == nullptr) continue;
     add_problem(problems, inner->place(),
@@ -214,6 +276,60 @@ Node resolve_projection(const Node& given, Part& part, Problems& problems) {
   return whole;
 }
 
+/// Whether a kind of `attention.positions` reads one of its options.
+bool reads_option(const std::string& kind, const std::string& option) {
+  if (option == "use") return true;
+  return kind == (option == "base" ? "rotary" : "t5");
+}
+
+/// @param given  `attention.positions`; null: it is not there
+/// @returns it with every option that its kind reads; null where it asks for nothing, as if it were
+/// not there.
+Node resolve_positions(const Node& given, Part& part, Problems& problems) {
+  if (given.is_null()) return {};
+  const std::string key = "attention.positions";
+  Node section = given;
+  if (given.is_scalar()) {
+    section = Node::map(given.place());
+    section.set("use", given);
+  }
+  const std::size_t before = problems.size();
+  const Schema& schema = schema_of<PositionsOptions>();
+  Node whole = resolve_options(section, schema, key, key, problems);
+  if (problems.size() > before) return {};
+  part.positions = read_options<PositionsOptions>(whole);
+  part.positions_place = whole.at("use").place();
+  const PositionsOptions& asked = part.positions;
+  for (const OptionSpec& option : schema) {
+    if (reads_option(asked.use, option.name)) continue;
+    whole.erase(option.name);
+    const Node* extra = section.find(option.name);
+    if (extra == nullptr || extra->is_null()) continue;
+    add_problem(problems, section.key_place(option.name),
+                fmt::format("{0}.{1}: positions of kind '{2}' have no {1}; leave it out", key,
+                            option.name, asked.use));
+  }
+  if (asked.use == "t5" && asked.max_distance <= asked.buckets / 2) {
+    add_problem(problems, whole.at("max_distance").place(),
+                fmt::format("{}.max_distance: {} is no more than half of the {} buckets, which "
+                            "hold one distance each; make it larger, or buckets fewer",
+                            key, asked.max_distance, asked.buckets));
+  }
+  if (problems.size() > before || asked.use == "none") return {};
+  return whole;
+}
+
+/// "attention 'quest' of attention.layers.last"
+std::string who_is(const Part& attention) {
+  return fmt::format("attention '{}'{}", attention.name,
+                     attention.layers.key.empty() ? "" : " of " + section_key(attention));
+}
+
+bool honours(const Manifest& attention, const std::string& trait) {
+  const auto found = attention.traits.find(trait);
+  return found != attention.traits.end() && found->second;
+}
+
 }  // namespace
 
 const Manifest* resolve_part(const Node& composed, Kind kind, const Catalogue& catalogue,
@@ -232,19 +348,23 @@ const Manifest* resolve_part(const Node& composed, Kind kind, const Catalogue& c
   if (section.is_null()) return nullptr;
   part.kind = kind;
   part.place = section.at("use").place();
-  Node layers, projection;
+  Node layers, projection, positions;
   if (kind == Kind::attention) {
     section = with_named_attention(section, catalogue);
     if (const Node* some = section.find("layers")) layers = *some;
     section.erase("layers");
     if (const Node* some = section.find("projection")) projection = *some;
     section.erase("projection");
+    if (const Node* some = section.find("positions")) positions = *some;
+    section.erase("positions");
   }
   ResolvedSection own = resolve_section(std::move(section), key, catalogue, part, problems);
   Node of_layers = resolve_layers(layers, catalogue, part, problems);
   projection = resolve_projection(projection, part, problems);
+  positions = resolve_positions(positions, part, problems);
   if (own.manifest == nullptr) return nullptr;
   if (!projection.is_null()) own.whole.set("projection", std::move(projection));
+  if (!positions.is_null()) own.whole.set("positions", std::move(positions));
   if (!part.others.empty()) {
     own.whole.set("layers", std::move(of_layers));
     part.label = attention_label(own.whole);
@@ -257,6 +377,10 @@ const Manifest* resolve_part(const Node& composed, Kind kind, const Catalogue& c
   }
   resolved.set(key, std::move(own.whole));
   return own.manifest;
+}
+
+std::string lookup_name(const Part& part) {
+  return is_python_name(part.path) ? part.path : part.id;
 }
 
 std::string section_key(const Part& part) {
@@ -288,31 +412,42 @@ bool reads_both_ways(const Part& attention) {
   return value != nullptr && value->as_bool().value_or(false);
 }
 
+std::vector<std::string> needs_of(const Part& model, const Manifest& manifest) {
+  std::vector<std::string> traits;
+  for (const FieldRule& rule : rules_under(manifest.needs, model)) traits.push_back(rule.field);
+  return traits;
+}
+
+void check_positions(const Part& attention, const Part& mechanism, const Manifest& has,
+                     Problems& problems) {
+  const std::string& kind = attention.positions.use;
+  if ((kind != "alibi" && kind != "t5") || honours(has, "bias")) return;
+  add_problem(problems, attention.positions_place,
+              fmt::format("attention.positions: {} is a bias of the logits, and {} does not honour "
+                          "'bias'; take rotary, or another attention",
+                          kind, who_is(mechanism)));
+}
+
 void check_traits(const Part& model, const Manifest& needs, const Part& attention,
                   const Manifest& has, Problems& problems) {
-  const auto honours = [&](const std::string& trait) {
-    const auto found = has.traits.find(trait);
-    return found != has.traits.end() && found->second;
-  };
-  const std::string key = section_key(attention);
-  const std::string who = fmt::format("attention '{}'{}", attention.name,
-                                      attention.layers.key.empty() ? "" : " of " + key);
-  for (const std::string& trait : needs.needs) {
-    if (honours(trait)) continue;
+  const std::string who = who_is(attention);
+  bool causal = false;
+  for (const std::string& trait : needs_of(model, needs)) {
+    causal = causal || trait == "causal";
+    if (honours(has, trait)) continue;
     add_problem(
         problems, attention.place,
         fmt::format("{} does not honour '{}', which model '{}' needs; choose another attention",
                     who, trait, model.name));
   }
-  const bool causal =
-      std::find(needs.needs.begin(), needs.needs.end(), "causal") != needs.needs.end();
   const OptionSpec* both_ways = find_option(has.options, "both_ways");
   const bool has_choice = both_ways != nullptr && both_ways->type == OptionSpec::Type::boolean;
-  if (causal || !honours("ordered") || (has_choice && reads_both_ways(attention))) return;
+  if (causal || !honours(has, "ordered") || (has_choice && reads_both_ways(attention))) return;
   add_problem(
       problems, attention.place,
       fmt::format("{} needs the causal rule, which model '{}' does not have; {}", who, model.name,
-                  has_choice ? fmt::format("set {}.both_ways to true, or choose another", key)
+                  has_choice ? fmt::format("set {}.both_ways to true, or choose another",
+                                           section_key(attention))
                              : "choose another"));
 }
 
@@ -325,7 +460,15 @@ Part part_of(Kind kind, const std::string& name, const Node& options, const Cata
   name_after(plugin, part);
   Problems problems;
   const std::string key(name_of(kind));
-  part.options = resolve_options(options, plugin.manifest->options, key,
+  Node given = options;
+  if (is_python_name(part.path)) {
+    python_library();
+    const PythonName python = parse_python_name(part.path);
+    if (given.is_null()) given = Node::map(options.place());
+    given.set("file", Node::scalar(python.file, options.place(), /*quoted=*/true));
+    if (!python.name.empty()) given.set("class", Node::scalar(python.name, options.place(), true));
+  }
+  part.options = resolve_options(given, plugin.manifest->options, key,
                                  fmt::format("{} '{}'", key, part.name), problems);
   if (!problems.empty()) throw ConfigError(problems);
   fill_in_preset(plugin.manifest->options, part);

@@ -8,6 +8,7 @@
 #include "framework/config/node.h"
 #include "framework/config/problems.h"
 #include "framework/experiment/layer_choice.h"
+#include "framework/experiment/positions_options.h"
 #include "framework/experiment/projection_options.h"
 #include "framework/manifest/discovery.h"
 
@@ -20,14 +21,20 @@ struct Part {
   std::string label;  ///< what tables call it (`as:`); the name unless given
   Node options;       ///< resolved: every option of the plugin
   Place place;        ///< where `use:` stands
-  std::string path;   ///< the plugin's file
+  std::string path;   ///< the plugin's file; a `PythonName` where that is Python's
   std::string id;     ///< "lab/name"
   /// Of an attention: what some layers have in its place (`layers:`), sorted by their keys.
   std::vector<Part> others;
   LayerChoice layers;  ///< of one of those: which layers; else without a key
   /// Of an attention: how all its layers make keys and values.
   ProjectionOptions projection;
+  /// Of an attention: what all its layers are told of where tokens stand.
+  PositionsOptions positions;
+  Place positions_place;  ///< where that stands
 };
+
+/// What the catalogue finds a part's plugin by: its id, or its Python file.
+std::string lookup_name(const Part& part);
 
 /// Where a part stands in an experiment: "model", "attention", "attention.layers.last".
 std::string section_key(const Part& part);
@@ -45,7 +52,7 @@ const Part& mechanism_of(const Part& attention, std::int64_t layer, std::int64_t
 bool reads_both_ways(const Part& attention);
 
 /// One part outside any experiment, its options checked and filled in.
-/// @param name     "quest" or "attnlab/quest"
+/// @param name     "quest" or "attnlab/quest", or a `PythonName`
 /// @param options  a map, or null for "all defaults"
 /// @throws PluginError when there is no such plugin, ConfigError with every problem of the options.
 Part part_of(Kind kind, const std::string& name, const Node& options, const Catalogue& catalogue);
@@ -57,6 +64,15 @@ Part part_of(Kind kind, const std::string& name, const Node& options, const Cata
 /// @returns the plugin's manifest, or null when there were problems with the plugin.
 const Manifest* resolve_part(const Node& composed, Kind kind, const Catalogue& catalogue,
                              Part& part, Node& resolved, Problems& problems);
+
+/// The traits that a model relies on under its options.
+std::vector<std::string> needs_of(const Part& model, const Manifest& manifest);
+
+/// Appends to `problems` that `attention.positions` gives a bias that a mechanism does not honour.
+/// @param attention  the whole stack
+/// @param mechanism  one of its mechanisms
+void check_positions(const Part& attention, const Part& mechanism, const Manifest& has,
+                     Problems& problems);
 
 /// Appends to `problems` each trait that the model needs and the attention lacks, and that the
 /// attention needs the causal rule where the model has none.

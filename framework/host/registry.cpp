@@ -14,6 +14,7 @@
 #include "framework/base/text.h"
 #include "framework/host/process_state.h"
 #include "framework/host/working_folder.h"
+#include "framework/manifest/python_file.h"
 
 namespace attnlab {
 namespace {
@@ -153,7 +154,7 @@ const PluginEntry& enter(const Candidate& plugin) {
                     "parts' results; remove that from its start-up code",
                     plugin.path, join(changes, " and ")));
   }
-  check_entry(plugin, *entry);
+  if (plugin.manifest) check_entry(plugin, *entry);
   return *entry;
 }
 
@@ -238,19 +239,42 @@ const Part& mechanism_in(const Part& attention, const AttentionShape& shape) {
   }
 }
 
+/// The first layer of a stack with this mechanism, one that `shape`'s layer has.
+std::int64_t first_layer_with(const Part& mechanism, const Part& attention,
+                              const AttentionShape& shape) {
+  std::int64_t layer = 0;
+  while (layer < shape.layer && mechanism_of(attention, layer, shape.layers).id != mechanism.id) {
+    ++layer;
+  }
+  return layer;
+}
+
+Positions positions_of(const PositionsOptions& asked) {
+  using Kind = Positions::Kind;
+  const Kind kind = asked.use == "rotary"  ? Kind::rotary
+                    : asked.use == "alibi" ? Kind::alibi
+                    : asked.use == "t5"    ? Kind::t5
+                                           : Kind::none;
+  return {kind, asked.base, asked.buckets, asked.max_distance};
+}
+
 }  // namespace
 
 const PluginEntry& Registry::load(Kind kind, const std::string& name) {
   const Candidate& plugin = catalogue_.find(kind, name);
-  const auto known = entries_.find(plugin.path);
+  const bool python = is_python_name(plugin.path);
+  const std::string path = python ? python_library() : plugin.path;
+  const auto known = entries_.find(path);
   if (known != entries_.end()) return *known->second;
-  const PluginEntry& entry = enter_once(plugin);
-  entries_[plugin.path] = &entry;
+  Candidate library = plugin;
+  if (python) library = {path, {}, "", false};  // its parts have manifests, it has none
+  const PluginEntry& entry = enter_once(library);
+  entries_[path] = &entry;
   return entry;
 }
 
 std::shared_ptr<Dataset> Registry::dataset(const Part& part, const DatasetSetup& setup) {
-  const PluginEntry& entry = load(Kind::dataset, part.id);
+  const PluginEntry& entry = load(Kind::dataset, lookup_name(part));
   return build_part(part, [&] { return entry.dataset(part.options, setup); });
 }
 
@@ -260,14 +284,14 @@ std::shared_ptr<Task> Registry::task(const Part& part, const TaskSetup& setup) {
 }
 
 std::shared_ptr<Model> Registry::model(const Part& part, const ModelSetup& setup) {
-  const PluginEntry& entry = load(Kind::model, part.id);
+  const PluginEntry& entry = load(Kind::model, lookup_name(part));
   return build_part(part, [&] { return entry.model(part.options, setup); });
 }
 
 std::shared_ptr<Attention> Registry::attention(const Part& part, const AttentionShape& shape) {
-  const PluginEntry& entry = load(Kind::attention, part.id);
+  const PluginEntry& entry = load(Kind::attention, lookup_name(part));
   auto built = build_part(part, [&] { return entry.attention(part.options, shape); });
-  const Manifest& manifest = *catalogue_.find(Kind::attention, part.id).manifest;
+  const Manifest& manifest = *catalogue_.find(Kind::attention, lookup_name(part)).manifest;
   built->traits().each([&](std::string_view trait, bool honoured) {
     const auto declared = manifest.traits.find(std::string(trait));
     if (declared != manifest.traits.end() && declared->second == honoured) return;
@@ -286,9 +310,12 @@ AttentionBuilder Registry::attention_builder(const Part& part, const RandomStrea
     at::Generator generator = at::detail::getDefaultCPUGenerator();
     const Tensor before = generator.get_state();
     generator.set_current_seed(streams.key("attention", static_cast<std::uint64_t>(shape.layer)));
-    auto built = attention(own, shape);
+    AttentionShape placed = shape;
+    placed.first_layer = first_layer_with(own, part, shape);
+    auto built = attention(own, placed);
     generator.set_state(before);
     built->set_projection({part.projection.key_heads, part.projection.rank});
+    built->set_positions(positions_of(part.positions));
     return built;
   };
 }

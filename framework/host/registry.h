@@ -1,4 +1,5 @@
-// Loads plugins and builds parts. The one place where plugin code enters the process.
+// Loads plugins and builds parts. The one place where plugin code enters the process. Parts in
+// Python files are built by a library of their own (plugins/python).
 //
 // A library is loaded by Boost.DLL with all symbols bound at once, local to itself, and never
 // unloaded: autograd nodes, deleters and exceptions point into it for ever. Its stamp was compared

@@ -13,6 +13,7 @@
 
 #include "framework/base/side_by_side.h"
 #include "framework/base/text.h"
+#include "framework/manifest/python_file.h"
 
 namespace attnlab {
 namespace {
@@ -103,8 +104,10 @@ void read_candidates(std::vector<Candidate>& candidates, const Stamp& host_stamp
                [&](std::size_t i) { read_candidate(candidates[i], host_stamp); });
 }
 
-/// Whether it is a folder that could not be listed: all other candidates are libraries.
-bool is_folder(const Candidate& candidate) { return fs::path(candidate.path).extension() != ".so"; }
+/// Whether it is a folder that could not be listed: all others without a manifest are libraries.
+bool is_folder(const Candidate& candidate) {
+  return !candidate.manifest && fs::path(candidate.path).extension() != ".so";
+}
 
 std::string key_of(const Manifest& manifest) {
   return fmt::format("{} '{}'", name_of(manifest.kind), manifest.name);
@@ -185,6 +188,10 @@ Catalogue Catalogue::of_this_program() {
 
 Catalogue Catalogue::of_file(const std::string& path) {
   Catalogue catalogue({}, read_stamp(Installation::of_this_program().library()));
+  if (is_python_name(path)) {
+    catalogue.candidates_.push_back(python_file(parse_python_name(path)).candidate);
+    return catalogue;
+  }
   catalogue.candidates_.push_back(candidate_at(fs::absolute(path).string()));
   read_candidates(catalogue.candidates_, catalogue.host_stamp_);
   const Candidate& only = catalogue.candidates_.front();
@@ -262,6 +269,11 @@ void Catalogue::refuse(const std::function<std::string(const Candidate&)>& why_n
 }
 
 const Candidate& Catalogue::find(Kind kind, const std::string& name) const {
+  if (is_python_name(name)) {
+    if (kind != Kind::task) return python_file(parse_python_name(name), kind).candidate;
+    throw PluginError(name +
+                      ": a task cannot be a Python file; models, datasets and attentions can");
+  }
   const auto called = [&](const Candidate& candidate) {
     return candidate.manifest && candidate.manifest->kind == kind &&
            (candidate.manifest->name == name || candidate.manifest->id == name);

@@ -42,7 +42,7 @@ class Catalogue {
   Catalogue(const std::vector<SearchPlace>& places, const Stamp& host_stamp);
   /// With the places and the stamp of this program's installation.
   static Catalogue of_this_program();
-  /// One library, wherever it lies, and nothing else; checked as the others are.
+  /// One library or Python file, wherever it lies, and nothing else; checked as the others are.
   /// @throws PluginError saying why it cannot be used.
   static Catalogue of_file(const std::string& path);
   /// All plugins of this program, with this library in the place of any of its kind and name.
@@ -55,7 +55,7 @@ class Catalogue {
   std::vector<const Candidate*> usable(Kind kind) const;
   std::vector<std::string> names(Kind kind) const;
 
-  /// @param name  "quest" or "attnlab/quest".
+  /// @param name  "quest" or "attnlab/quest"; but of a task also a `PythonName`: "mine.py"
   /// @throws PluginError saying why it was refused, or what there is and where was looked.
   const Candidate& find(Kind kind, const std::string& name) const;
 

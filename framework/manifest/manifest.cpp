@@ -10,6 +10,7 @@
 #include "framework/base/text.h"
 #include "framework/manifest/elf.h"
 #include "framework/manifest/presets.h"
+#include "framework/manifest/python_file.h"
 #include "framework/manifest/schema_json.h"
 
 namespace attnlab {
@@ -48,6 +49,8 @@ std::vector<std::string> names_in(const json& root, const char* field) {
   return names;
 }
 
+}  // namespace
+
 Manifest parse_manifest(const std::string& text) {
   const json root = parsed_json(text);
   Manifest manifest;
@@ -83,9 +86,9 @@ Manifest parse_manifest(const std::string& text) {
   manifest.ensemble = root.value("ensemble", false);
   manifest.options = schema_from(root.at("options"));
   for (const OptionSpec& option : manifest.options) {
-    const bool own =
-        manifest.kind == Kind::attention &&
-        (option.name == "as" || option.name == "layers" || option.name == "projection");
+    const bool own = manifest.kind == Kind::attention &&
+                     (option.name == "as" || option.name == "layers" ||
+                      option.name == "projection" || option.name == "positions");
     if (option.name != "use" && !own) continue;
     throw Error(fmt::format("'{}' cannot be the name of an option: it chooses the plugin itself",
                             option.name));
@@ -94,9 +97,8 @@ Manifest parse_manifest(const std::string& text) {
   return manifest;
 }
 
-}  // namespace
-
 Manifest read_manifest(const std::string& path) {
+  if (is_python_name(path)) return *python_file(parse_python_name(path)).candidate.manifest;
   constexpr const char* kRemedy = "; rebuild it with attnlab_add_plugin(), or remove the file";
   std::vector<std::optional<std::string>> texts;
   try {

@@ -26,6 +26,11 @@ struct Manifest {
   std::string json;  ///< as written in the file
 };
 
+/// @param json  a manifest's text. @throws Error, nlohmann::json::exception for anything but a
+///              complete one.
+Manifest parse_manifest(const std::string& json);
+
+/// @param path  a library, or a Python file (`PythonName`)
 /// @throws PluginError "PATH: invalid manifest: ..." for anything but a complete manifest.
 Manifest read_manifest(const std::string& path);
 

@@ -11,6 +11,7 @@
 #include "framework/config/attention_section.h"
 #include "framework/config/compose.h"
 #include "framework/document/markup.h"
+#include "framework/manifest/python_file.h"
 
 namespace attnlab {
 namespace {
@@ -70,39 +71,42 @@ constexpr Kind kKinds[] = {Kind::attention, Kind::model, Kind::task, Kind::datas
 using Used = std::set<std::pair<Kind, std::string>>;
 
 /// A part is a map with `use`, or a name alone; an attention may name several.
-void add_part(Kind kind, const Node* part, Used& used) {
+/// @param run  the folder of the run that names it
+void add_part(Kind kind, const Node* part, const std::string& run, Used& used) {
   if (kind == Kind::attention && part != nullptr) {
-    for (const NamedMechanism& one : mechanisms_in(*part)) used.emplace(kind, one.name);
+    for (const NamedMechanism& one : mechanisms_in(*part)) {
+      used.emplace(kind, name_in_run(one.name, run));
+    }
     return;
   }
-  const Node* name = part == nullptr || !part->is_map() ? part : part->find("use");
-  if (name != nullptr && name->is_scalar()) used.emplace(kind, name->text());
+  const std::string name = part == nullptr ? "" : named_plugin(*part);
+  if (!name.empty()) used.emplace(kind, name_in_run(name, run));
 }
 
-void add_parts(const Node* composition, Used& used) {
+void add_parts(const Node* composition, const std::string& run, Used& used) {
   if (composition == nullptr || !composition->is_map()) return;
-  for (const Kind kind : kKinds) add_part(kind, composition->find(name_of(kind)), used);
+  for (const Kind kind : kKinds) add_part(kind, composition->find(name_of(kind)), run, used);
 }
 
 /// The lists of values of an entry of `evaluate:`, as {task.use: [a, b]} or {attention: [a, b]}.
-void add_values(const Node* over, Used& used) {
+void add_values(const Node* over, const std::string& run, Used& used) {
   if (over == nullptr || !over->is_map()) return;
   for (const Kind kind : kKinds) {
     const std::string part(name_of(kind));
     for (const std::string& key : {part, part + ".use"}) {
       const Node* const values = over->find(key);
       if (values == nullptr || !values->is_list()) continue;
-      for (const Node& value : values->items()) add_part(kind, &value, used);
+      for (const Node& value : values->items()) add_part(kind, &value, run, used);
     }
   }
 }
 
 /// What the entries of `evaluate:` name.
-void add_entries(const Node& evaluate, Used& used) {
+void add_entries(const Node& evaluate, const std::string& run, Used& used) {
   for (const auto& [name, entry] : evaluate.entries()) {
     if (!entry.is_map()) continue;
-    add_parts(entry.find("set"), used);
-    add_values(entry.find("over"), used);
+    add_parts(entry.find("set"), run, used);
+    add_values(entry.find("over"), run, used);
   }
 }
 
@@ -115,10 +119,10 @@ class UsedPlugins {
 
   void add(const RunRecord& run) {
     for (const auto& section : run.config.sections()) {
-      if (sections_.insert(section.get()).second) add_section(*section);
+      if (sections_.insert(section.get()).second) add_section(*section, run.folder);
     }
     for (const EvaluationRecord& record : run.evaluations) {
-      if (!add_settings(record.set)) {
+      if (!add_settings(record.set, run.folder)) {
         unknown_.push_back(
             fmt::format("plugins of evaluation '{}' of {} (its settings cannot be read)",
                         record.entry, run.folder));
@@ -128,19 +132,19 @@ class UsedPlugins {
   const Used& all() const { return used_; }
 
  private:
-  void add_section(const ConfigSection& section) {
-    if (section.key() == "evaluate") add_entries(section.value(), used_);
+  void add_section(const ConfigSection& section, const std::string& run) {
+    if (section.key() == "evaluate") add_entries(section.value(), run, used_);
     for (const Kind kind : kKinds) {
-      if (section.key() == name_of(kind)) add_part(kind, &section.value(), used_);
+      if (section.key() == name_of(kind)) add_part(kind, &section.value(), run, used_);
     }
   }
 
   /// Those that an evaluation was made with. @returns whether they can be read
-  bool add_settings(const std::string& text) {
+  bool add_settings(const std::string& text, const std::string& run) {
     if (settings_.count(text) > 0) return true;
     try {
       const Node set = parse_yaml(text, "settings");
-      add_parts(&set, used_);
+      add_parts(&set, run, used_);
     } catch (const ConfigError&) {  // more or deeper than settings are
       return false;
     }

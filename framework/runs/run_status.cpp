@@ -13,6 +13,7 @@
 #include "framework/base/text.h"
 #include "framework/config/attention_section.h"
 #include "framework/experiment/identity.h"
+#include "framework/manifest/python_file.h"
 #include "framework/runs/run_folder.h"
 #include "framework/runs/run_lock.h"
 #include "framework/runs/run_reader.h"
@@ -51,12 +52,13 @@ class PluginFiles {
   explicit PluginFiles(const Catalogue& catalogue) : catalogue_(catalogue) {}
 
   /// Empty where the plugin is not installed.
-  const std::string& hash(Kind kind, const std::string& name) {
+  /// @param run  a folder whose configuration names it
+  const std::string& hash(Kind kind, const std::string& name, const std::string& run) {
     const auto found = hashes_.find({kind, name});
     if (found != hashes_.end()) return found->second;
     std::string hash;
     try {
-      hash = file_hash(catalogue_.find(kind, name).path);
+      hash = file_hash(catalogue_.find(kind, name_in_run(name, run)).path);
     } catch (const PluginError&) {  // it is gone
     }
     return hashes_[{kind, name}] = hash;
@@ -84,7 +86,7 @@ std::string changes_since(const IndexedRun& run, PluginFiles& files) {
   const auto look_at = [&](Kind kind, const std::string& key, const std::string& name) {
     const auto file = then->plugins.find(key);
     if (file == then->plugins.end()) return;
-    const std::string& now = files.hash(kind, name);
+    const std::string& now = files.hash(kind, name, run.record.folder);
     if (now == file->second.hash) return;
     changes.push_back(fmt::format("the file of {} '{}' {}", key, file->second.name,
                                   now.empty() ? "is gone" : "changed"));
@@ -92,7 +94,7 @@ std::string changes_since(const IndexedRun& run, PluginFiles& files) {
   for (const Kind kind : {Kind::model, Kind::attention, Kind::task, Kind::dataset}) {
     const Node& part = part_in(run.record, std::string(name_of(kind)));
     if (kind != Kind::attention) {
-      look_at(kind, std::string(name_of(kind)), part.at("use").text());
+      look_at(kind, std::string(name_of(kind)), named_plugin(part));
       continue;
     }
     for (const NamedMechanism& one : mechanisms_in(part)) look_at(kind, one.key, one.name);

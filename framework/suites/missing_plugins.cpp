@@ -1,5 +1,8 @@
 #include "framework/suites/missing_plugins.h"
 
+#include "framework/config/attention_section.h"
+#include "framework/manifest/python_file.h"
+
 namespace attnlab {
 namespace {
 
@@ -9,8 +12,10 @@ std::string missing_part(const Node& map, Kind kind, const Catalogue& catalogue)
   if (section == nullptr) return "";
   const Node* use = section->is_map() ? section->find("use") : section;
   if (use == nullptr || !use->is_scalar() || use->text() == "???") return "";
+  const bool python = is_python(*section);
+  if (python && python_name(*section).file.empty()) return "";  // its own check says so
   try {
-    catalogue.find(kind, use->text());
+    catalogue.find(kind, python ? located_name(*section).text() : use->text());
   } catch (const PluginError& error) {
     return error.what();
   }

@@ -74,7 +74,7 @@ std::string version_then(const StoredRun& run, const std::string& entry, const P
 
 /// "task attnlab/image_attack is 1.1.0, was 1.0.0"; empty where the versions agree.
 std::string change_of(const Part& part, const std::string& then, const Catalogue& catalogue) {
-  const std::string& now = catalogue.find(part.kind, part.id).manifest->version;
+  const std::string& now = catalogue.find(part.kind, lookup_name(part)).manifest->version;
   if (then == now) return "";
   if (then.empty()) return fmt::format("the version of {} is not known", kind_and_id(part));
   return fmt::format("{} is {}, was {}", kind_and_id(part), now, then);
@@ -107,7 +107,7 @@ void add_versions(const StoredRun& run, const Cell& cell, const Catalogue& catal
                   std::vector<std::string>& out) {
   for (const Part* part : cell.experiment.parts()) {
     const std::string key = section_key(*part);
-    const Manifest& now = *catalogue.find(part->kind, part->id).manifest;
+    const Manifest& now = *catalogue.find(part->kind, lookup_name(*part)).manifest;
     const auto then = run.plugins.find(key);
     if (then == run.plugins.end()) {
       out.push_back(fmt::format("the version of its {} is not known", key));

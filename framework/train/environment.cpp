@@ -62,7 +62,10 @@ std::string now_utc() {
 }
 
 json part_json(const Part& part) {
-  return {{"id", part.id}, {"path", part.path}, {"hash", file_hash(part.path)}};
+  json out = {{"id", part.id}, {"path", part.path}, {"hash", file_hash(part.path)}};
+  const std::map<std::string, std::string> versions = versions_behind(part.path);
+  if (!versions.empty()) out["versions"] = versions;
+  return out;
 }
 
 /// What entries with `when: each` have that the run has not: hashes of plugins' files and of data,

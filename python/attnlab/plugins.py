@@ -13,6 +13,11 @@ def list_plugins(kind: Optional[str] = None) -> List[Dict[str, Any]]:
     return answer["plugins"] if isinstance(answer, dict) else answer
 
 
+def list_names(kind: str = "attention") -> Dict[str, str]:
+    """The plugins of a kind, foreign ones among them: what each does, by its name."""
+    return {plugin["name"]: plugin["summary"] for plugin in list_plugins(kind)}
+
+
 def describe(plugin: str) -> Dict[str, Any]:
     """A plugin's manifest: options with types, ranges and defaults, traits, what it takes and gives.
 

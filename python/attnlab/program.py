@@ -8,9 +8,9 @@ from typing import Sequence
 
 
 class AttnlabError(RuntimeError):
-    """What the program refused; the text is its message, with place and remedy."""
+    """What attnlab refused; the text is its message, with place and remedy."""
 
-    def __init__(self, message: str, code: int):
+    def __init__(self, message: str, code: int = 2):
         super().__init__(message)
         self.code = code  #: the program's exit code (docs/guide.md)
 

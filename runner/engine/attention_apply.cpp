@@ -169,7 +169,7 @@ AttentionInput read_input(const Source& source) {
 /// An attention that reads sources gets all three, and no other gets any.
 void check_sources(const Source& source, const AttentionInput& input, const Part& part,
                    const Catalogue& catalogue) {
-  const auto& traits = catalogue.find(Kind::attention, part.id).manifest->traits;
+  const auto& traits = catalogue.find(Kind::attention, lookup_name(part)).manifest->traits;
   const auto found = traits.find("sources");
   const bool reads = found != traits.end() && found->second;
   for (const auto& [name, tensor] :

@@ -165,7 +165,7 @@ std::vector<BenchBar> measure_bars(Registry& registry, const BenchPlan& plan,
     if (stop_requested()) break;
     if (!plan.subjects[i].problem.empty()) continue;
     const Part& part = plan.subjects[i].part;
-    const Manifest& manifest = *registry.catalogue().find(Kind::attention, part.id).manifest;
+    const Manifest& manifest = *registry.catalogue().find(part.kind, lookup_name(part)).manifest;
     if (part.id == "attnlab/quest") add_quest(plan, blocks, i, bars);
     if (part.id == "attnlab/doubly_stochastic") add_sinkhorn(registry, plan, blocks, i, bars);
     const auto linear = manifest.traits.find("linear_cost");

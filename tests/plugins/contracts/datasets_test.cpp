@@ -179,6 +179,10 @@ const Configured kConfigured[] = {
     {"point_files_with_labels", "point_files",
      "{root: ROOT/points, label: label, classes: [ground, tree], ignored: [9], grid: 100}"},
     {"synthetic_scenes", "synthetic_scenes", "{train: 6, test: 4, rays: 300, grid: 0.2}"},
+    {"painted_scenes", "painted_scenes", "{train: 12, test: 8, size: 16}"},
+    {"painted_scenes_in_crops", "painted_scenes",
+     "{train: 12, test: 8, size: 16, crop: 12, ratio: [0.8, 1.5], flip: true, photometric: true, "
+     "corruption: contrast}"},
     {"synthetic_sets", "synthetic_sets"},
     {"synthetic_sets_of_one_point", "synthetic_sets", "{least: 1, most: 2}"},
 };
@@ -194,8 +198,11 @@ std::vector<Configured> optional() {
 
 /// Those that need no files and are not among the above.
 std::vector<Configured> others() {
-  // Files with boxes are in tests/plugins/detection/.
-  std::set<std::string> named = {"coco", "fashion_scenes", "one_shot_pairs", "pictures", "voc"};
+  // Files with boxes are in tests/plugins/detection/, those with label maps in
+  // tests/plugins/dense/.
+  std::set<std::string> named = {
+      "coco",   "fashion_scenes", "one_shot_pairs", "pictures",        "voc",
+      "ade20k", "camvid",         "cityscapes",     "voc_segmentation"};
   for (const Configured& dataset : kConfigured) named.insert(dataset.id);
   for (const Configured& dataset : optional()) named.insert(dataset.id);
   std::vector<Configured> all;

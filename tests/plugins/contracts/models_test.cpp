@@ -57,6 +57,7 @@ std::string small(const std::string& id) {
        "{decoder: plain, swin: nano, window: 2, stride: 4, dim: 8, heads: 2, hidden: 8, depth: 2, "
        "queries: 3, many_queries: 2, bias_hidden: 4}"},
       {"resnet", "{depth: 18, stages: 1}"},
+      {"segmenter", "{dim: 8, depth: 2, heads: 2, patch_size: 8, mlp_ratio: 1, decoder_depth: 2}"},
       {"seq_pair_transformer", "{dim: 8, depth: 2, heads: 2, hidden: 8}"},
       {"swin", "{preset: nano, window: 2, stages: 2}"},
       {"timeseries_transformer", "{dim: 8, depth: 2, heads: 2, hidden: 8}"},
@@ -86,6 +87,12 @@ const Configured kConfigured[] = {
      "head_layers: 2}"},
     {"graph_gps_without_messages", "graph_gps",
      "{dim: 8, depth: 2, heads: 2, mpnn: none, head: link}"},
+    {"segmenter_with_a_linear_decoder", "segmenter",
+     "{dim: 8, depth: 2, heads: 2, patch_size: 4, mlp_ratio: 1, decoder: linear, size: 8, "
+     "drop_path: 0.3, dropout: 0.1, attention_dropout: 0.1}"},
+    {"segmenter_with_dropout", "segmenter",
+     "{dim: 8, depth: 1, heads: 2, patch_size: 8, mlp_ratio: 1, decoder_dropout: 0.1, "
+     "decoder_drop_path: 0.2}"},
     {"vit_without_class_token", "vit",
      "{dim: 8, depth: 2, heads: 2, patch_size: 8, mlp_ratio: 1, pool: mean, layer_scale: 0.1, "
      "drop_path: 0.3, dropout: 0.1, attention_dropout: 0.1}"},
@@ -96,6 +103,12 @@ const Configured kConfigured[] = {
     {"vit_as_yam", "vit",
      "{dim: 8, depth: 2, heads: 2, patch_size: 8, mlp_ratio: 1, mlp_output_gelu: true, start: "
      "pytorch, final_norm: false, head_hidden: 6}"},
+    {"vit_without_positions", "vit",
+     "{dim: 8, depth: 2, heads: 2, patch_size: 8, mlp_ratio: 1, positions: none}"},
+    {"vit_of_sinusoids", "vit",
+     "{dim: 8, depth: 2, heads: 2, patch_size: 8, mlp_ratio: 1, positions: sinusoidal}"},
+    {"timeseries_relative", "timeseries_transformer",
+     "{dim: 8, depth: 2, heads: 2, hidden: 8, positions: relative}"},
     {"timeseries_concatenated", "timeseries_transformer",
      "{dim: 8, depth: 2, heads: 2, hidden: 8, head: concatenated}"},
     {"toy_pre_norm", "toy_transformer", "{hidden: 4, block: pre_norm}"},
@@ -104,6 +117,10 @@ const Configured kConfigured[] = {
      "dropout: 0.1, attention_dropout: 0.1}"},
     {"transformer_lm_without_positions", "transformer_lm",
      "{dim: 8, depth: 1, heads: 2, positions: none, biases: none}"},
+    {"transformer_lm_relative", "transformer_lm",
+     "{dim: 8, depth: 2, heads: 2, hidden: 8, positions: relative, dropout: 0.1}"},
+    {"transformer_xl_without_positions", "transformer_xl",
+     "{dim: 8, depth: 2, heads: 2, hidden: 8, positions: none}"},
     {"transformer_xl_other_readings", "transformer_xl",
      "{dim: 8, depth: 2, heads: 2, hidden: 8, position_term: plain, biases: layer, norm: first, "
      "clamp_length: 3, cutoffs: [4, 8], dropout: 0.1}"},
