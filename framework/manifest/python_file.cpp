@@ -45,6 +45,7 @@ struct Told {
 
 Told run_python(const std::vector<std::string>& words) {
   std::vector<std::string> quoted;
+  quoted.reserve(words.size());
   for (const std::string& word : words) quoted.push_back(shell_word(word));
   std::FILE* const pipe = ::popen((join(quoted, " ") + " 2>&1 </dev/null").c_str(), "re");
   if (pipe == nullptr) throw Error("no process can be started to read a Python file");
@@ -163,6 +164,9 @@ class ReadFiles {
     const PythonFile* const kept = file.get();
     all_.push_back(std::move(file));
     newest_[key] = kept;
+    // Who asks again by what was found gets the same, and starts no Python for it.
+    newest_[key_of(name, kept->candidate.manifest->kind)] = kept;
+    newest_[key_of(parse_python_name(kept->candidate.path), kept->candidate.manifest->kind)] = kept;
     states_[kept] = states_of(*kept);
     // As a run's configuration calls it: the same file, wherever it lies.
     const PythonName again{kept->kept_name(), name.name};
@@ -247,7 +251,7 @@ std::string declared_at(const PythonFile& file, const OptionSpec& option) {
 }
 
 std::string python_library() {
-  const std::string path = Installation::of_this_program().root + "/lib/attnlab/attnlab_python.so";
+  std::string path = Installation::of_this_program().root + "/lib/attnlab/attnlab_python.so";
   if (is_there(path)) return path;
   throw PluginError(
       "this attnlab was built without Python; install the packages python3-torch, python3-dev and "

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "framework/base/files.h"
 #include "framework/base/text.h"
@@ -90,6 +89,9 @@ LabelledPictures::LabelledPictures(LabelledSplits splits, const LabelledPictureO
   std::string shown = fmt::format("{};{};{};", splits_.name, options.short_side, options.long_side);
   for (const auto* numbers : {&options.mean, &options.deviation}) {
     for (const double number : *numbers) shown += shortest(number) + ";";
+  }
+  if (const CorruptionOptions& by = options.corruption; by.any()) {
+    shown += fmt::format("{};{};{};{};", by.corruption, by.severity, by.splits, by.constants);
   }
   info_.fingerprint = hex(fingerprint(shown, splits_.fingerprint));
   describe_fields();

@@ -506,7 +506,7 @@ TEST(SegmentationCorruptions, RefuseListsThatAskForNothing) {
   EXPECT_THAT(refusal("{corruptions: []}"), HasSubstr("is empty; name some"));
   EXPECT_THAT(refusal("{corruptions: [fog, fog]}"), HasSubstr("names fog more than once"));
   EXPECT_THAT(refusal("{corruptions: [fog], severities: []}"), HasSubstr("is empty; name some"));
-  EXPECT_THAT(refusal("{corruptions: [fog, frost], frost: /nowhere}"), HasSubstr("frost1.ppm"))
+  EXPECT_THAT(refusal("{corruptions: [fog, frost], frost: /nowhere}"), HasSubstr("frost1"))
       << "before hours of training";
 }
 
