@@ -96,7 +96,7 @@ std::vector<const LayerChoice*> choices_of(const Part& stack) {
 /// @param section  a map with `use`
 /// @returns empty where it names nothing
 std::string named_by(Node& section, const std::string& key, Kind kind, Problems& problems) {
-  const std::string use = section.at("use").text();
+  std::string use = section.at("use").text();
   if (kind == Kind::task || !is_python(section)) return use;
   const PythonName given = is_python_name(use) ? parse_python_name(use) : PythonName{};
   for (const auto& [own, name] : {std::pair{&given.file, "file"}, {&given.name, "class"}}) {

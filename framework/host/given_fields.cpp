@@ -6,6 +6,7 @@
 
 #include "framework/base/text.h"
 #include "framework/experiment/fields.h"
+#include "framework/experiment/part.h"
 
 namespace attnlab {
 namespace {
@@ -20,7 +21,7 @@ bool has(const std::vector<FieldInfo>& fields, const std::string& name) {
 }
 
 std::vector<FieldRule> gives(const Part& part, const Catalogue& catalogue) {
-  return rules_under(catalogue.find(part.kind, part.id).manifest->gives, part);
+  return rules_under(catalogue.find(part.kind, lookup_name(part)).manifest->gives, part);
 }
 
 /// @param whose  "its data" or "its outputs"
@@ -45,7 +46,7 @@ void check_giver(const Part& part, const std::vector<FieldRule>& declared,
 void check_taker(const Part& part, const DatasetInfo& data, const std::vector<FieldRule>& outputs,
                  const Catalogue& catalogue) {
   for (const FieldRule& taken :
-       rules_under(catalogue.find(part.kind, part.id).manifest->takes, part)) {
+       rules_under(catalogue.find(part.kind, lookup_name(part)).manifest->takes, part)) {
     if (taken.optional || has(data.fields, taken.field)) continue;
     if (rule_of(outputs, taken.field) != nullptr) continue;
     throw DataError(fmt::format(

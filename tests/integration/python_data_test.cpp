@@ -378,9 +378,12 @@ TEST_F(PythonParts, ModelsAreCheckedBeforeARun) {
 TEST_F(PythonParts, AreThoseOfThePage) {
   folder_.write("series.py", example_of_page("A dataset in Python"));
   folder_.write("net.py", example_of_page("A model in Python"));
-  const Words parts = {"model=net.py", "dataset=series.py", "init=null", "train.epochs=1"};
-  must({"sweep", "toy.yaml", "attention=standard,quest,twin.py", parts[0], parts[1], parts[2],
-        parts[3], "--seeds", "0,1", "--out", "swept"});
+  std::string fresh = file_text(at("toy.yaml"));
+  const std::string init = "init: {from: start.safetensors}\n";
+  fresh.erase(fresh.find(init), init.size());
+  folder_.write("fresh.yaml", fresh);
+  must({"sweep", "fresh.yaml", "attention=standard,quest,twin.py", "model=net.py",
+        "dataset=series.py", "train.epochs=1", "--seeds", "0,1", "--out", "swept"});
   EXPECT_THAT(must({"compare", "swept"}).out,
               AllOf(HasSubstr("standard"), HasSubstr("quest"), HasSubstr("twin")));
   for (const char* file : {"series.py", "net.py"}) must({"describe", file});

@@ -26,6 +26,8 @@ class Toy(nn.Module):
     def __init__(self, attention, shapes, classes, hidden: int = 8):
         super().__init__()
         length, dim = shapes["series"]
+        if length <= 0:
+            raise ValueError("it needs series of one length")
         self.class_token = nn.Parameter(torch.randn(1, dim))
         self.positions = nn.Parameter(torch.randn(length + 1, dim))
         self.attention = Projected(dim, attention)

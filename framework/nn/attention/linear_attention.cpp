@@ -84,7 +84,7 @@ Tensor linear_sums_behind(const Tensor& queries, const Tensor& keys, const Tenso
                           Tensor& state) {
   const at::ScalarType wide = at::toOpMathType(queries.scalar_type());
   const Tensor q = queries.to(wide), k = keys.to(wide), v = values.to(wide);
-  const Tensor sums = causal_sums(q, k, v, state);
+  Tensor sums = causal_sums(q, k, v, state);
   const Tensor added = summed(k, v, 0, k.size(2));
   state = state.defined() ? state + added : added;
   return sums;

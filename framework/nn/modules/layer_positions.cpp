@@ -44,7 +44,7 @@ void check_numbers(const Positions& asked, std::int64_t head_dim) {
 
 /// Of each distance 0 ... farthest, its bucket.
 Tensor buckets_of_distances(std::int64_t buckets, std::int64_t farthest) {
-  const Tensor all = at::empty({farthest + 1}, at::kLong);
+  Tensor all = at::empty({farthest + 1}, at::kLong);
   std::int64_t* const of = all.data_ptr<std::int64_t>();
   const std::int64_t exact = buckets / 2;
   const double factor = std::log(static_cast<double>(farthest) / static_cast<double>(exact));

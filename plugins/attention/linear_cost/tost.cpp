@@ -51,7 +51,7 @@ class Tost final : public Attention {
     const std::int64_t channels = 2 * shape().head_dim + shape().values() + 1;
     const std::int64_t sizes[] = {input.batch(), input.heads(), 1, channels};
     Tensor state = only_part(memory, sizes);
-    const Tensor out = scaled(input, &state);
+    Tensor out = scaled(input, &state);
     if (state.defined()) memory.parts = {state};
     return out;
   }
