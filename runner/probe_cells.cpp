@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <set>
 
 #include "framework/base/files.h"
 #include "framework/base/text.h"
 #include "framework/experiment/keys.h"
+#include "framework/runs/kept_python.h"
 #include "runner/arguments.h"
 #include "runner/process.h"
 
@@ -81,6 +83,7 @@ RunForecast probe_experiment(const Experiment& experiment, std::int64_t steps, F
   const ScratchFolder scratch;
   const std::string file = scratch.file("experiment.yaml"), log = scratch.file("log.txt");
   write_experiment(experiment, file);
+  keep_python_files(experiment, std::filesystem::path(file).parent_path().string());
   Words words = {"probe", file, "--steps", std::to_string(steps)};
   if (!also.empty()) {
     words.insert(words.end(), {"--also", scratch.file("also.json")});

@@ -1,11 +1,11 @@
 #include "framework/conformance/check_plugin.h"
 
-#include "framework/config/attention_section.h"
 #include "framework/conformance/check_table.h"
 #include "framework/conformance/dataset_conformance.h"
 #include "framework/conformance/fixture.h"
 #include "framework/conformance/model_fixture.h"
 #include "framework/conformance/task_fixture.h"
+#include "framework/manifest/python_file.h"
 
 namespace attnlab::conformance {
 namespace {

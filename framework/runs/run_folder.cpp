@@ -17,6 +17,7 @@
 #include "framework/manifest/python_file.h"
 #include "framework/runs/file_time.h"
 #include "framework/runs/frozen_run.h"
+#include "framework/runs/kept_python.h"
 #include "framework/runs/lock_file.h"
 #include "framework/runs/stored_run.h"
 
@@ -126,20 +127,6 @@ std::optional<std::int64_t> recorded_start(const RunFolder& folder) {
   return std::nullopt;
 }
 
-/// Keeps what parts in Python are made of beside the configuration that names it.
-void keep_python_files(const RunFolder& folder, const Experiment& experiment) {
-  for (const Part* part : experiment.parts()) {
-    if (!is_python_name(part->path)) continue;
-    const PythonFile& file = python_file(parse_python_name(part->path));
-    const fs::path kept = fs::path(folder.file(file.kept_name())).parent_path();
-    for (const std::string& source : file.sources) {
-      const fs::path copy = kept / source;
-      make_folder(copy.parent_path().string());
-      write_file(copy.string(), read_text(file.folder + "/" + source));
-    }
-  }
-}
-
 RunStatus parse_status(const json& in) {
   RunStatus status;
   status.state = parse_state(in.at("state").get<std::string>());
@@ -216,7 +203,7 @@ void freeze_without_lock(const RunFolder& folder, const Experiment& experiment, 
   Node seeds = Node::list();
   seeds.items().push_back(Node::scalar(std::to_string(seed)));
   config.set("seeds", seeds);
-  keep_python_files(folder, experiment);
+  keep_python_files(experiment, folder.path());
   write_file(folder.file("origins.txt"), origins_text(config));
   write_file(folder.file("identity.json"), identity_json(identity));
   write_file(folder.file("config.yaml"), to_yaml(config));  // last: it makes the folder a run's
@@ -266,6 +253,19 @@ Experiment RunFolder::experiment(const Catalogue& catalogue) const {
     throw ConfigError(Place{path_, 0, 0}, "is not a run folder (it has no config.yaml)");
   }
   return frozen_experiment(frozen_file(file("config.yaml")), catalogue, "config");
+}
+
+void keep_python_files(const Experiment& experiment, const std::string& folder) {
+  for (const Part* part : experiment.parts()) {
+    if (!is_python_name(part->path)) continue;
+    const PythonFile& file = python_file(parse_python_name(part->path));
+    const fs::path kept = (fs::path(folder) / file.kept_name()).parent_path();
+    for (const std::string& source : file.sources) {
+      const fs::path copy = kept / source;
+      make_folder(copy.parent_path().string());
+      write_file(copy.string(), read_text(file.folder + "/" + source));
+    }
+  }
 }
 
 }  // namespace attnlab

@@ -1,11 +1,17 @@
 """What takes rules one by one, and no mask that is made of them: no window, no pairs."""
 import torch
 
+from attnlab.python import dropout as drop
+
 
 class Rules(torch.nn.Module):
     """softmax(Q K^T / sqrt(D)) V under the causal rule and padding."""
 
     different_source = False
+
+    def __init__(self, dropout):
+        super().__init__()
+        self.dropout = dropout
 
     def forward(self, q, k, v, causal, key_valid):
         queries, keys = q.shape[2], k.shape[2]
@@ -16,4 +22,5 @@ class Rules(torch.nn.Module):
             seen = seen & key_valid[:, None, None, :]
         logits = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
         logits = logits.masked_fill(~seen, torch.finfo(q.dtype).min)
-        return torch.softmax(logits, -1).masked_fill(~seen, 0) @ v
+        weights = torch.softmax(logits, -1).masked_fill(~seen, 0)
+        return drop(weights, self.dropout, self.training) @ v

@@ -29,7 +29,11 @@ Tensor LogitTerms::added(std::int64_t keys) const {
 Tensor capped(const Tensor& logits, double cap) { return (logits / cap).tanh() * cap; }
 
 Tensor softmax_with(const LogitTerms& terms, const Tensor& logits, const Tensor& hidden) {
-  Tensor sizes = terms.signs ? logits.abs() : logits, weights;
+  Tensor sizes = logits, weights, signs;
+  if (terms.signs) {
+    signs = logits.detach().sign().masked_fill(logits.detach().abs() < kNoSign, 0);
+    sizes = logits * signs;
+  }
   if (terms.sink.defined()) {
     // Every row has the sink, so that hidden pairs may be -inf: one column more, then left out.
     if (hidden.defined()) sizes = sizes.masked_fill(hidden, -INFINITY);
@@ -42,9 +46,7 @@ Tensor softmax_with(const LogitTerms& terms, const Tensor& logits, const Tensor&
     weights = sizes.softmax(-1);
     if (hidden.defined()) weights = weights.masked_fill(hidden, 0);
   }
-  if (!terms.signs) return weights;
-  const Tensor signs = logits.detach().sign();
-  return weights * signs.masked_fill(logits.detach().abs() < kNoSign, 0);
+  return terms.signs ? weights * signs : weights;
 }
 
 Tensor sum_of_given(const Tensor& a, const Tensor& b) {

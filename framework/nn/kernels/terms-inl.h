@@ -72,14 +72,15 @@ HWY_INLINE void cap_row(T cap, T* row, std::int64_t count, T* slopes) {
   });
 }
 
-/// l -> |l|. @param signs  filled with -1, 0 (kNoSign) or 1; of NaN 1 or -1
+/// l -> |l|, or 0 below kNoSign. @param signs  filled with -1, 0 or 1; of NaN 1 or -1
 template <class T>
 HWY_INLINE void split_signs(T* row, std::int64_t count, T* signs) {
   const Vec<T> one = all(T(1)), least = all(T(kNoSign));
   each_vector<T>(count, [&](std::int64_t j, auto part) HWY_ATTR {
     const Vec<T> l = load(row + j, part), size = hn::Abs(l);
-    store<T>(hn::IfThenZeroElse(hn::Lt(size, least), hn::CopySign(one, l)), signs + j, part);
-    store<T>(size, row + j, part);
+    const auto none = hn::Lt(size, least);
+    store<T>(hn::IfThenZeroElse(none, hn::CopySign(one, l)), signs + j, part);
+    store<T>(hn::IfThenZeroElse(none, size), row + j, part);
   });
 }
 

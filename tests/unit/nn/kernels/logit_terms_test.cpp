@@ -255,13 +255,19 @@ testing::Row naive_weights(const Posed& s, std::int64_t b, std::int64_t h, std::
     const Tensor& sink = s.inputs[static_cast<std::size_t>(s.sink)];
     sum = std::exp(testing::at_pair(sink, 0, 0, 0, h));
   }
+  const auto sign_of = [](double logit) {  // none within 1e-5 of 0
+    return std::abs(logit) < 1e-5 ? 0.0 : logit < 0 ? -1.0 : 1.0;
+  };
+  const auto size_of_logit = [&](double logit) {
+    return std::exp(s.c.signs ? sign_of(logit) * logit : logit);
+  };
   for (std::size_t j = 0; j < logits.size(); ++j) {
-    if (sees(j)) sum += std::exp(s.c.signs ? std::abs(logits[j]) : logits[j]);
+    if (sees(j)) sum += size_of_logit(logits[j]);
   }
   for (std::size_t j = 0; j < logits.size(); ++j) {
     if (!sees(j)) continue;
-    weights[j] = std::exp(s.c.signs ? std::abs(logits[j]) : logits[j]) / sum;
-    if (s.c.signs && logits[j] < 0) weights[j] = -weights[j];
+    weights[j] = size_of_logit(logits[j]) / sum;
+    if (s.c.signs) weights[j] *= sign_of(logits[j]);
   }
   return weights;
 }
@@ -323,11 +329,12 @@ Tensor by_operations(const Posed& s, const std::vector<Tensor>& x) {
   if (c.rule != nullptr) {
     weights = (seen * s.factor) / (1 + (-logits - s.shift).exp());
   } else {
-    const Tensor sizes = (c.signs ? logits.abs() : logits).exp() * seen;
+    const Tensor signs = logits.detach().sign() * (logits.detach().abs() >= 1e-5);
+    const Tensor sizes = (c.signs ? logits * signs : logits).exp() * seen;
     Tensor sum = sizes.sum(3, true);
     if (c.sink) sum = sum + Posed::of(x, s.sink).view({1, -1, 1, 1}).exp();
     weights = sizes / sum.masked_fill(sum == 0, 1);
-    if (c.signs) weights = weights * logits.detach().sign();
+    if (c.signs) weights = weights * signs;
   }
   if (c.drops) weights = weights * drop_factors(c);
   return at::matmul(weights, x[2]);
