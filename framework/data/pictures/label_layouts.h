@@ -1,11 +1,11 @@
 // The published layouts of datasets whose pictures have label maps.
 //
-//   ade20k       images/SET/NAME.jpg, annotations/SET/NAME.png: 0 is no label, 1 to 150 the
+//   ade20k       images/SET/NAME.jpg, annotations/SET/NAME.png: 0 unlabelled, 1 to 150 the
 //                classes, whose names are in objectInfo150.txt (or .csv), if it is there
 //   camvid       SET.txt with lines PICTURE LABELS, of whose paths the last two parts count
-//                (train/NAME.png trainannot/NAME.png): 0 to 10 the classes, 11 no label
+//                (train/NAME.png trainannot/NAME.png): 0 to 10 the classes, 11 unlabelled
 //   voc          [FOLDER/]ImageSets/Segmentation/SET.txt, JPEGImages/NAME.jpg,
-//                SegmentationClass/NAME.png: 0 the background, 1 to 20 the objects, 255 no label
+//                SegmentationClass/NAME.png: 0 the background, 1 to 20 the objects, 255 unlabelled
 //   cityscapes   leftImg8bit/SET/CITY/NAME_leftImg8bit.png, gtFine/SET/CITY/
 //                NAME_gtFine_labelIds.png: 34 numbers, of which 19 are classes
 //
