@@ -131,7 +131,7 @@ TEST(TwoLabs, ShareAnAttentionAndItsResults) {
               HasSubstr("was altered since it was installed"));
   EXPECT_EQ(borealis.attnlab({"plugin", "verify"}).exit_code, 1);
   borealis.must({"plugin", "remove", "sharper"});
-  EXPECT_THAT(borealis.must({"list", "attention"}).out, Not(HasSubstr("sharper")));
+  EXPECT_THAT(borealis.must({"list", "attention"}).out, Not(HasSubstr("\n  sharper ")));
 }
 
 }  // namespace
