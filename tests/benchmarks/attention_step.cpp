@@ -22,7 +22,7 @@ struct Options {
   std::string model = "197", attention = "standard";
   std::int64_t threads = 0;
 
-  bool causal() const { return model.ends_with("_causal"); }
+  bool causal() const { return model.find("_causal") != std::string::npos; }
   std::int64_t length() const { return std::stoll(model); }
   std::int64_t batch() const {
     static const std::map<std::int64_t, std::int64_t> batches = {
@@ -36,7 +36,7 @@ class Step {
   explicit Step(const Options& options)
       : attention_(attnlab::testing::make_attention(
             options.attention == "explicit" ? "standard" : options.attention,
-            {.heads = kHeads, .head_dim = kDim})) {
+            {.heads = kHeads, .head_dim = kDim, .key_width = kHeads * kDim})) {
     if (options.attention == "explicit") {
       attnlab::set_attention_kernel(attnlab::AttentionKernel::explicit_form);
     }
@@ -45,6 +45,9 @@ class Step {
       x->requires_grad_(x != &grad_);
     }
     input_.visible.causal = options.causal();
+    if (attention_->traits().sources) {
+      input_.key_source = at::randn({options.batch(), options.length(), kHeads * kDim});
+    }
   }
 
   double seconds() {
@@ -58,6 +61,7 @@ class Step {
     for (const Tensor* x : {&input_.queries, &input_.keys, &input_.values}) {
       x->mutable_grad() = Tensor();
     }
+    attention_->zero_grad();
     return std::chrono::duration<double>(end - begin).count();
   }
 
@@ -73,7 +77,8 @@ int main(int argc, char** argv) {
   Options options;
   po::options_description all("attnlab_bench_attention_step");
   all.add_options()("help", "this text")("model", po::value(&options.model),
-                                         "a length, and _causal behind it or not")(
+                                         "a length, and behind it _causal or a mechanism's name, "
+                                         "which are the rival's")(
       "attention", po::value(&options.attention), "a name, or explicit")(
       "threads", po::value(&options.threads), "0: all cores");
   attnlab::bench::read_options(argc, argv, all);
