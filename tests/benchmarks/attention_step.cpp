@@ -36,7 +36,11 @@ class Step {
   explicit Step(const Options& options)
       : attention_(attnlab::testing::make_attention(
             options.attention == "explicit" ? "standard" : options.attention,
-            {.heads = kHeads, .head_dim = kDim, .key_width = kHeads * kDim})) {
+            {.heads = kHeads,
+             .head_dim = kDim,
+             .query_width = kHeads * kDim,
+             .key_width = kHeads * kDim,
+             .value_width = kHeads * kDim})) {
     if (options.attention == "explicit") {
       attnlab::set_attention_kernel(attnlab::AttentionKernel::explicit_form);
     }
@@ -46,7 +50,8 @@ class Step {
     }
     input_.visible.causal = options.causal();
     if (attention_->traits().sources) {
-      input_.key_source = at::randn({options.batch(), options.length(), kHeads * kDim});
+      input_.query_source = at::randn({options.batch(), options.length(), kHeads * kDim});
+      input_.key_source = input_.value_source = input_.query_source;
     }
   }
 
