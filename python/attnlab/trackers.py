@@ -1,7 +1,7 @@
 """Finished and unfinished runs in an experiment tracker: MLflow or Weights & Biases.
 
 Both get what `attnlab report` says of a run: its settings, its results and costs, and the lines of its
-metrics.jsonl as curves. A run is sent once: a second call finds it by its folder's name and configuration.
+metrics.jsonl as curves. A second call knows a run again by experiment, attention, seed and configuration.
 """
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _NOT_IN_NAMES = re.compile(r"[^\w./ -]")  # what MLflow refuses in the name of a
 def to_mlflow(folder: Path, experiment: str = "attnlab") -> int:
     """Sends every run below a folder to the MLflow server or file that is set (`mlflow.set_tracking_uri`).
 
-    Returns how many were sent; those that are there already are left alone. Names have "_" in place of what
+    Returns how many were sent. A run that is done and there already is left alone; one that was sent before its end
+    is replaced. Names have "_" in place of what
     MLflow does not allow. Raises AttnlabError without the package `mlflow` (or `mlflow-skinny`).
     """
     try:
@@ -36,8 +37,11 @@ def to_mlflow(folder: Path, experiment: str = "attnlab") -> int:
     sent = 0
     for run, record in _with_records(runs(folder)):
         key = _key(record)
-        if client.search_runs([place], f"tags.`attnlab.run` = '{key}'", max_results=1):
+        before = client.search_runs([place], f"tags.`attnlab.run` = '{key}'")
+        if any(one.data.tags.get("state") == "done" for one in before):
             continue
+        for one in before:
+            client.delete_run(one.info.run_id)
         began = _began(run)
         ends = [began + round(1000 * record.get("seconds", 0)), record.get("step") or 0]
         made = client.create_run(place, start_time=began, run_name=_label(record), tags={"attnlab.run": key})

@@ -52,6 +52,9 @@ class Trackers(InAFolder):
         self.assertEqual(stored.data.metrics["accuracy"], self.run.metrics["accuracy"])
         self.assertEqual(stored.data.params["train.epochs"], "1")
         self.assertEqual(stored.info.status, "FINISHED")
+        client.set_tag(stored.info.run_id, "state", "running")  # as if it had been sent before its end
+        self.assertEqual(trackers.to_mlflow(self.run.path), 1)
+        stored, = client.search_runs([place])
         losses = [line["loss"] for line in self.run.lines("train")]
         self.assertEqual([point.value for point in client.get_metric_history(stored.info.run_id, "train/loss")], losses)
 
