@@ -7,6 +7,7 @@
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
+#include "framework/manifest/python_file.h"
 #include "framework/report/card.h"
 #include "framework/runs/run_folder.h"
 #include "runner/commands.h"
@@ -26,8 +27,8 @@ void declare_card(Usage& usage) {
   usage.about =
       "Writes a model card of an attention as Markdown: what it is, its equation, options, what\n"
       "it honours, the outcome of `attnlab plugin test`, and its results in every domain. ID is\n"
-      "a name (quest) or lab/name. Results are those of runs/cross_domain where it is there and\n"
-      "--runs says nothing else.";
+      "a name (quest), lab/name or a Python file (mine.py). Results are those of\n"
+      "runs/cross_domain where it is there and --runs says nothing else.";
   usage.options.add_options()("runs", po::value<Words>()->composing()->value_name("DIR"),
                               "folder with runs; may be repeated")(
       "as", po::value<std::string>()->value_name("LABEL"),
@@ -51,6 +52,12 @@ std::string conformance_of(const std::string& id) {
   if (result.signal == 0 && (result.ok() || result.exit_code == kRunFailed)) return text;
   throw Error(fmt::format("the conformance test of {} did not end: {}", id,
                           log_tail(scratch.file("log.txt"), 5)));
+}
+
+/// What `attnlab plugin test` calls it: a file that nobody installed by its path.
+std::string tested_name(const Candidate& plugin) {
+  const bool by_file = is_python_name(plugin.path) && plugin.manifest->python_class.empty();
+  return by_file ? plugin.path : plugin.manifest->id;
 }
 
 Words folders_of(const Arguments& arguments) {
@@ -80,7 +87,7 @@ int card_command(const Words& words) {
   const Candidate& plugin = attention_called(catalogue, arguments.words[0]);
   Card card;
   card.manifest = &*plugin.manifest;
-  card.file = fs::path(plugin.path).filename().string();
+  card.file = fs::path(plain_file(plugin.path)).filename().string();
   card.label = arguments.text("as", plugin.manifest->name);
   card.date = now_in_utc();
   card.command = "attnlab card";
@@ -93,7 +100,7 @@ int card_command(const Words& words) {
         collection, compare_options(compare_section(collection, arguments)), "", &catalogue);
     static_cast<void>(card.page->row(card.label));  // a wrong label is said before the test
   }
-  if (!arguments.has("no-test")) card.conformance = conformance_of(plugin.manifest->id);
+  if (!arguments.has("no-test")) card.conformance = conformance_of(tested_name(plugin));
   const std::string text = printable(card_markdown(card));
   const std::string output = arguments.text("output", "");
   if (output.empty()) {

@@ -26,6 +26,8 @@
 namespace attnlab {
 namespace {
 
+namespace fs = std::filesystem;
+
 /// What may be completed: candidates, and whether paths may stand there too.
 struct Answer {
   std::string paths = "words";                                  ///< or "files", "folders"
@@ -165,6 +167,10 @@ void add_values(const std::string& what, Answer& answer) {
     add_names("attention", answer);
   } else if (what == "KIND") {
     answer.add_all({"attention", "model", "task", "dataset"});
+  } else if (what == "FOLDER") {
+    if (answer.paths != "files") answer.paths = "folders";
+  } else if (what.starts_with("FILE.py")) {
+    answer.paths = "files";
   } else if (what == "MODE") {
     answer.add_all({"auto", "bar", "plain", "json", "none"});
   } else if (what.find("DIR") != std::string::npos) {
@@ -217,11 +223,16 @@ Target target_of(const std::string& file, const std::string& folder, const Words
   return target;
 }
 
+constexpr const char* kOptions = "options";
+
 /// `train.` before what it holds, so that a first look is short.
 void add_keys(const Schema& keys, const std::string& current, bool with_signs, Answer& answer) {
   for (const std::string& key : option_keys(keys)) {
     if (key.rfind(current, 0) != 0) continue;
-    const std::size_t dot = key.find('.', current.size());
+    std::size_t dot = key.find('.', current.size());
+    if (dot != std::string::npos && key.compare(0, dot, current + kOptions) == 0) {
+      dot = key.find('.', dot + 1);  // those of a class in a Python file
+    }
     if (dot != std::string::npos) {
       answer.add(key.substr(0, dot + 1));
       continue;
@@ -252,6 +263,34 @@ bool names_attention(std::string_view key) {
   return key == "attention" || key.ends_with(".attention");
 }
 
+/// Whether a key names a model, an attention or a dataset, which may be a Python file.
+bool may_name_file(const std::string& key) {
+  const std::string part = key.ends_with(".use") ? key.substr(0, key.size() - 4) : key;
+  return names_attention(key) || part == "model" || part == "dataset" || key.ends_with(".file");
+}
+
+/// Python files, and folders that may hold some, which begin with `typed`.
+void add_python_files(const std::string& prefix, const std::string& typed, Answer& answer) {
+  const std::size_t slash = typed.rfind('/');
+  const std::string folder = slash == std::string::npos ? "" : typed.substr(0, slash + 1);
+  std::vector<std::string> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder.empty() ? "." : folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(".") || name.starts_with("__")) continue;
+    std::error_code unknown;
+    const bool inner = entry.is_directory(unknown);
+    if (inner || name.ends_with(".py")) found.push_back(folder + name + (inner ? "/" : ""));
+  }
+  std::sort(found.begin(), found.end());
+  for (const std::string& path : found) {
+    // Folders only to somebody who looks for files: names are what is asked for mostly.
+    if (path.starts_with(typed) && (!typed.empty() || !path.ends_with('/'))) {
+      answer.add(prefix + path);
+    }
+  }
+}
+
 void add_key_values(const Target& target, const std::string& current, Answer& answer) {
   const std::size_t equals = current.find('=');
   const std::string key = current.substr(0, equals);
@@ -269,6 +308,7 @@ void add_key_values(const Target& target, const std::string& current, Answer& an
   if (values.empty() && present != nullptr && !present->is_map()) values = {to_flow(*present)};
   if (values.empty() && !option->default_value.is_null()) values = {to_flow(option->default_value)};
   for (const std::string& value : values) answer.add(prefix + value);
+  if (may_name_file(key)) add_python_files(prefix, current.substr(equals + 1), answer);
 }
 
 // ---- evaluations of a run

@@ -7,6 +7,7 @@
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
+#include "framework/config/compose.h"
 #include "framework/config/origins.h"
 #include "framework/experiment/compositions.h"
 #include "framework/experiment/experiment.h"
@@ -26,7 +27,7 @@ constexpr const char* kConfigHelp = R"(usage: attnlab config COMMAND
   attnlab config show FILE [key=value ...]           everything filled in
   attnlab config explain FILE [KEY] [key=value ...]  every place that set or changed a value
   attnlab config diff A B [key=value ...]            what differs between two configurations
-  attnlab config schema [KIND]                       a JSON Schema, for editors
+  attnlab config schema [KIND [COMPOSITION ...]]     a JSON Schema, for editors
 
 `attnlab config COMMAND --help` tells more.
 )";
@@ -104,18 +105,26 @@ int explain_key(const Words& words) {
 
 int schema(const Words& words) {
   Usage usage;
-  usage.synopsis = fmt::format("attnlab config schema [{}]", join(schema_kinds(), "|"));
+  usage.synopsis =
+      fmt::format("attnlab config schema [{}] [EXPERIMENT|SUITE ...]", join(schema_kinds(), "|"));
   usage.about =
       "Prints a JSON Schema (draft 2020-12) of a kind of file, experiment unless another is "
       "named:\n"
       "keys, types, ranges, choices, defaults and help, options by plugin. `base` is a part of an\n"
       "experiment, for others to extend; model, attention, task and dataset are what stands below\n"
-      "that key. Editors complete and check with it; write it anew when plugins come or change.";
-  usage.most_words = 1;
+      "that key. Editors complete and check with it; write it anew when plugins come or change.\n"
+      "Of Python files that the compositions behind the kind name it has the options, too.";
+  usage.most_words = kAnyNumber;
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;
   const std::string kind = arguments.words.empty() ? "experiment" : arguments.words[0];
-  std::cout << json_schema(kind, Catalogue::of_this_program());
+  std::vector<Node> compositions;
+  for (std::size_t i = 1; i < arguments.words.size(); ++i) {
+    const std::string& word = arguments.words[i];
+    const std::string file = find_composition(word, kind == "suite" ? "suites" : "experiments");
+    compositions.push_back(load_composition(file).root);
+  }
+  std::cout << json_schema(kind, Catalogue::of_this_program(), compositions);
   return kDone;
 }
 

@@ -5,10 +5,10 @@
 #include "framework/base/foreign_text.h"
 #include "framework/base/json.h"
 #include "framework/base/text.h"
-#include "framework/config/attention_section.h"
 #include "framework/experiment/installed.h"
 #include "framework/manifest/discovery.h"
 #include "framework/manifest/presets.h"
+#include "framework/manifest/python_file.h"
 #include "runner/commands.h"
 #include "runner/tested_plugin.h"
 
@@ -59,6 +59,7 @@ void print(const Candidate& plugin) {
   print_names("takes     ", manifest.takes);
   print_names("gives     ", manifest.gives);
   print_names("needs     ", manifest.needs);
+  print_names("stacks    ", manifest.stacks);
   if (manifest.kind == Kind::attention) {
     std::vector<std::string> honoured, lacked;
     for (const auto& [trait, value] : manifest.traits) (value ? honoured : lacked).push_back(trait);

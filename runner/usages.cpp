@@ -113,7 +113,7 @@ Usage show_usage() {
   Usage usage;
   usage.synopsis =
       "attnlab show RUN_DIR [--examples N] [--node I] [--point I] [--with PATH]\n"
-      "       [--accept-changes]";
+      "       [--class NAME ...] [--region LEFT,TOP,WIDTH,HEIGHT] [--accept-changes]";
   usage.about =
       "Keeps test examples beside a run for `attnlab report`, which draws them. Of graphs, with "
       "what\n"
@@ -137,8 +137,13 @@ Usage show_usage() {
       "point", po::value<std::int64_t>()->value_name("I")->default_value(-1),
       "of clouds: whose attention; -1: the point nearest to the mean of all")(
       "with", po::value<std::string>()->value_name("PATH"),
-      "of images: a file with an evaluate: section, in place of the run's own")("accept-changes",
-                                                                                kAcceptChanges);
+      "of images: a file with an evaluate: section, in place of the run's own")(
+      "class", po::value<std::vector<std::string>>()->value_name("NAME"),
+      "of images: also where the model would look for this class, by AG-CAM; its name or number; "
+      "may be given several times")(
+      "region", po::value<std::string>()->value_name("LEFT,TOP,WIDTH,HEIGHT"),
+      "of images: also with this part, in pixels, as noise: the answer, and where it looks then")(
+      "accept-changes", kAcceptChanges);
   usage.fewest_words = usage.most_words = 1;
   return usage;
 }

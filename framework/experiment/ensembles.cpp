@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "framework/config/attention_section.h"
 #include "framework/experiment/identity.h"
 #include "framework/experiment/keys.h"
+#include "framework/manifest/python_file.h"
 
 namespace attnlab {
 

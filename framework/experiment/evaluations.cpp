@@ -14,6 +14,7 @@
 #include "framework/experiment/identity.h"
 #include "framework/experiment/keys.h"
 #include "framework/experiment/names.h"
+#include "framework/manifest/python_file.h"
 
 namespace attnlab {
 namespace {
@@ -42,6 +43,44 @@ Node tree_of(const std::string& key, const Node& value) {
   tree.set(key.substr(0, dot),
            dot == std::string::npos ? value : tree_of(key.substr(dot + 1), value));
   return tree;
+}
+
+void keep_name(Node& named, const Node& file) {
+  PythonName python = parse_python_name(named.text());
+  python.file = file.text();
+  named.set_text(python.text());
+}
+
+/// Names Python files as the run's configuration does: what it keeps them under.
+/// @param section   of one part, in `set`
+/// @param resolved  the same of the entry's experiment
+void keep_name_of(Node& section, const Node& resolved) {
+  const Node* const file =
+      resolved.is_map() && is_python(resolved) ? resolved.find("file") : nullptr;
+  if (file != nullptr && section.is_scalar()) {
+    if (is_python_name(section.text())) keep_name(section, *file);
+    return;
+  }
+  if (!section.is_map()) return;
+  if (Node* use = section.find("use"); file != nullptr && use != nullptr) {
+    if (is_python_name(use->text())) keep_name(*use, *file);
+  }
+  if (Node* own = section.find("file"); file != nullptr && own != nullptr) {
+    own->set_text(file->text());
+  }
+  const Node* const there = resolved.is_map() ? resolved.find("layers") : nullptr;
+  Node* const layers = section.find("layers");
+  if (there == nullptr || layers == nullptr || !layers->is_map()) return;
+  for (auto& [name, layer] : layers->entries()) {
+    if (const Node* one = there->find(name)) keep_name_of(layer, *one);
+  }
+}
+
+void keep_names(Node& set, const Node& resolved) {
+  for (const char* part : kParts) {
+    Node* const section = set.is_map() ? set.find(part) : nullptr;
+    if (section != nullptr) keep_name_of(*section, resolved.at(part));
+  }
 }
 
 /// Reads one section `evaluate:`.
@@ -93,7 +132,8 @@ class EntryReader {
     if (problems_.size() > before) return {};
     if (name == kClean) return read_clean(entry, key);
     Node given = entry.is_null() ? Node::map(place) : entry;
-    const Node set = take_out(given, "set"), over = take_out(given, "over");
+    Node set = take_out(given, "set");
+    const Node over = take_out(given, "over");
     check_keys(given, key);
     const Node options =
         resolve_options(given, schema_of<EvaluationOptions>(), key, "an evaluation", problems_);
@@ -101,7 +141,8 @@ class EntryReader {
     const std::vector<Point> points = points_of(over, key);
     if (problems_.size() > before) return {};
     if (set.is_null() && over.is_null() && options.at("weights").text() == "last" &&
-        options.at("split").text() == "test") {
+        options.at("split").text() == "test" &&
+        !options.at("predictions").as_bool().value_or(false)) {
       add_problem(problems_, place,
                   key +
                       ": changes nothing; add set: {...} or over: {...} (the run "
@@ -112,8 +153,12 @@ class EntryReader {
       add_problem(problems_, options.at("weights").place(),
                   key + ".weights: no mean of the weights is kept; set train.average.decay");
     }
+    const std::size_t count = entries_.size();
     add_entries(name, place, set, points, read_options<EvaluationOptions>(options));
+    if (entries_.size() > count) keep_names(set, entries_.back().experiment.resolved);
     Node resolved = options;
+    // (An entry that chooses the epoch is part of what was trained before there was the option.)
+    if (!options.at("predictions").as_bool().value_or(false)) resolved.erase("predictions");
     if (!set.is_null()) resolved.set("set", set);
     if (!over.is_null()) resolved.set("over", over);
     return resolved;
@@ -136,7 +181,8 @@ class EntryReader {
   }
 
   void check_keys(Node& given, const std::string& key) {
-    const std::vector<std::string> known = {"set", "over", "when", "weights", "split"};
+    const std::vector<std::string> known = {"set",     "over",  "when",
+                                            "weights", "split", "predictions"};
     for (const std::string& name : keys_of(given)) {
       if (std::find(known.begin(), known.end(), name) != known.end()) continue;
       const std::string hint = is_part(name) ? fmt::format("; write set: {{{}: {{...}}}}", name)
@@ -213,6 +259,11 @@ class EntryReader {
       } else if (!seen.insert(value.text()).second) {
         add_problem(problems_, value.place(),
                     fmt::format("{}: {} stands twice", key, value.text()));
+      } else if (is_python_name(value.text())) {
+        add_problem(problems_, value.place(),
+                    fmt::format("{0}: {1}: a Python file gets an entry of its own, with set: "
+                                "{{attention: {1}}}",
+                                key, value.text()));
       }
     }
     return problems_.size() == before;
@@ -254,6 +305,7 @@ class EntryReader {
         merge(entry.set, change);
       }
       entry.experiment = resolve_experiment(composed, catalogue_, base_.name);
+      keep_names(entry.set, entry.experiment.resolved);
       return true;
     } catch (const IncompatibleError& error) {
       note_lines(error.what(), note, unfit_);
@@ -390,6 +442,7 @@ std::string evaluation_hash(const EvaluationEntry& entry, const std::string& wei
   const Experiment& experiment = entry.experiment;
   std::string all =
       fmt::format("weights={};{};{}", weights, entry.options.weights, entry.options.split);
+  if (entry.options.predictions) all += ";predictions";
   for (const char* key : kParts) {
     Node part = experiment.resolved.at(key);
     erase_labels(part);

@@ -5,6 +5,7 @@
 //     fog: {set: {dataset: {corruption: fog}}, when: each}
 //     swap: {over: {dataset.word_swap: [0.01]}}  swap/0.01, ..., and swap, their mean
 //     knn: {set: {task: {use: knn}}, weights: average}
+//     answers: {predictions: true}               the run itself, with its score of each example
 //
 // `set` is merged as compositions are, so that another `use:` drops the old options; the result is
 // checked like any experiment. Nothing here is part of a training, so that entries may be added to
@@ -26,6 +27,7 @@ struct EvaluationOptions {
   std::string when = "end";
   std::string weights = "last";
   std::string split = "test";
+  bool predictions = false;
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("when", when, one_of("end", "each"),
@@ -33,6 +35,9 @@ struct EvaluationOptions {
     v("weights", weights, one_of("last", "average"),
       "the run's own, or the mean of them that train.average keeps");
     v("split", split, one_of("test", "validation"), "of the entry's dataset");
+    v("predictions", predictions,
+      "keep the metrics of each example by itself, which `attnlab compare --pair example` takes; "
+      "costs a forward pass an example");
   }
 };
 
@@ -76,7 +81,8 @@ Experiment with_evaluations(const Experiment& experiment, const std::string& pat
 std::string entry_of_metric(const Node& evaluate, const std::string& metric);
 
 /// 8 hexadecimal digits of what an entry evaluates: its parts with their options and plugin files,
-/// split, and the file of weights. The data are told apart by the digits after these.
+/// split, whether predictions are kept, and the file of weights. The data are told apart by the
+/// digits after these.
 /// @param weights  the weights' file_hash
 /// @throws FileError when a plugin's file cannot be read.
 std::string evaluation_hash(const EvaluationEntry& entry, const std::string& weights);

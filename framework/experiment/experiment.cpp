@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 
 #include "framework/base/files.h"
 #include "framework/base/text.h"
@@ -94,6 +95,7 @@ void read_parts(const Node& composed, const Catalogue& catalogue, Experiment& ex
     check_traits(experiment.model, *model, other, has, unfit);
     check_positions(experiment.attention, other, has, unfit);
   }
+  check_stacks(stacks_of(experiment.model, *model), experiment.attention, catalogue, unfit);
 }
 
 /// @param given  a section as it is composed; null: it is not there
@@ -190,20 +192,59 @@ Problems all_problems(const Composition& composition, const Catalogue& catalogue
 bool is_young_default(const KeyPath& path, const Node& value) {
   if (path.front() != "train") return false;
   if (path.size() == 2) return path[1] == "precision" && value.text() == "float32";
-  return path.size() == 3 && path[1] == "schedule" && path[2] == "warmup_prefix" &&
-         value.text() == "true";
+  if (path.size() == 3 && path[1] == "schedule") {
+    return path[2] == "warmup_prefix" && value.text() == "true";
+  }
+  if (path.size() < 3 || path[1] != "optimizer" || path.back() != "decay") return false;
+  return path.size() == 3 ? value.text() == "matrices" : path.size() == 5 && value.text().empty();
 }
+
+/// An option that a model, dataset or task got when there were many runs of it, with the default
+/// that changes nothing, as canonical text.
+struct YoungOption {
+  std::string_view plugin, option, value;
+};
+constexpr YoungOption kYoungOptions[] = {
+    {"attnlab/timeseries_transformer", "positions", "\"sinusoidal\""},
+    {"attnlab/transformer_xl", "positions", "\"relative\""},
+    {"attnlab/transformer_xl", "mlp", "\"plain\""},
+    {"attnlab/transformer_xl", "norm_kind", "\"layer\""},
+    {"attnlab/transformer_xl", "swiglu_multiple", "256"},
+    {"attnlab/text_stream", "form", "\"\""},
+    {"attnlab/text_stream", "labels", "\"\""},
+    {"attnlab/text_stream", "requests", "\"\""},
+    {"attnlab/text_stream", "tokenizer", "\"\""},
+    {"attnlab/language_modelling", "requests", "false"},
+    {"attnlab/transformer_lm", "activation", "\"\""},
+    {"attnlab/transformer_lm", "initial_std", "0.02"},
+    {"attnlab/transformer_lm", "mlp", "\"plain\""},
+    {"attnlab/transformer_lm", "norm", "\"layer\""},
+    {"attnlab/transformer_lm", "swiglu_multiple", "256"},
+    {"attnlab/vit", "mlp", "\"gelu\""},
+    {"attnlab/vit", "norm", "\"layer\""},
+    {"attnlab/vit", "registers", "0"},
+    {"attnlab/vit", "swiglu_multiple", "256"},
+    {"attnlab/graph_gps", "attend", "\"all\""},
+    {"attnlab/graph_gps", "bias", "[]"},
+    {"attnlab/graph_gps", "degrees", "false"},
+    {"attnlab/graph_gps", "max_distance", "20"},
+    {"attnlab/graph_gps", "mlp_ratio", "1"},
+};
 
 /// The same of options of a plugin.
 bool is_young_option(const Experiment& experiment, const KeyPath& path, const Node& value) {
   if (path.size() != 2) return false;
-  if (path.front() == "model" && path[1] == "positions") {
-    const std::string& id = experiment.model.id;
-    return (id == "attnlab/timeseries_transformer" && value.text() == "sinusoidal") ||
-           (id == "attnlab/transformer_xl" && value.text() == "relative");
-  }
-  if (path.front() != "dataset" || experiment.dataset.id != "attnlab/image_folder") return false;
-  return (path[1] == "test" || path[1] == "split_seed") && value.as_double() == 0;
+  const std::string plugin = path.front() == "model"     ? experiment.model.id
+                             : path.front() == "dataset" ? experiment.dataset.id
+                             : path.front() == "task"    ? experiment.task.id
+                                                         : "";
+  const std::string text = canonical_text(value);
+  const auto is = [&](const YoungOption& one) {
+    return one.plugin == plugin && one.option == path[1] && one.value == text;
+  };
+  if (std::any_of(std::begin(kYoungOptions), std::end(kYoungOptions), is)) return true;
+  return plugin == "attnlab/image_folder" && (path[1] == "test" || path[1] == "split_seed") &&
+         value.as_double() == 0;
 }
 
 /// What training depends on.

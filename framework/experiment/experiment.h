@@ -22,7 +22,8 @@ struct TraceOptions {
   constexpr void describe(Visitor& v) {
     v("every", every, at_least(0), "steps between records, the first step's aside; 0: none");
     v("record", record,
-      one_of("logit_max", "query_norm", "key_norm", "key_norm_by_kind", "entropy", "bias"),
+      one_of("logit_max", "logit_max_norms", "query_norm", "key_norm", "key_norm_by_kind",
+             "entropy", "bias"),
       "what each layer's lines of metrics.jsonl hold");
   }
 };

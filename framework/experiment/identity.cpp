@@ -12,6 +12,8 @@
 #include "framework/base/parsed_json.h"
 #include "framework/base/revision.h"
 #include "framework/base/text.h"
+#include "framework/config/compose.h"
+#include "framework/config/problems.h"
 #include "framework/experiment/canonical.h"
 #include "framework/manifest/python_file.h"
 
@@ -71,6 +73,20 @@ void append_canonical(const Node& node, KeyPath& path, const Without* without, s
   text += node.is_list() ? ']' : '}';
 }
 
+/// `init.from` of an experiment that begins with a file, which must be there.
+const std::string& file_of_init(const Experiment& experiment) {
+  const std::string& from = experiment.init->from;
+  if (is_there(from)) return from;
+  Problems problems;
+  const Node* const key = find_key(experiment.resolved, "init.from");
+  add_problem(problems, key == nullptr ? Place() : key->place(),
+              fmt::format("init.from: there is no file '{}', as seen from the folder that attnlab "
+                          "is called in; make it (the composition may say how), or give the path "
+                          "of another",
+                          from));
+  throw ConfigError(problems);
+}
+
 }  // namespace
 
 std::string canonical_text(const Node& node) {
@@ -127,7 +143,7 @@ Identity identity_of(const Experiment& experiment, const std::string& data) {
     file.hash = hex(fingerprint(file.hash + file_hash(judge.path)));
   }
   if (experiment.init && !experiment.init->from.empty()) {
-    const std::string& from = experiment.init->from;
+    const std::string& from = file_of_init(experiment);
     identity.plugins["init.from"] = {from, file_hash(from)};
   }
   return identity;

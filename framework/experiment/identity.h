@@ -38,7 +38,8 @@ struct Identity {
 };
 
 /// @param data  the dataset's fingerprint with seed 0, or empty
-/// @throws FileError when a plugin's file cannot be read.
+/// @throws FileError when a plugin's file cannot be read; ConfigError with the place of `init.from`
+/// where there is no such file.
 Identity identity_of(const Experiment& experiment, const std::string& data);
 
 /// What differs between two identities of one configuration, for people: "the file of attention

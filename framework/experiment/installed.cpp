@@ -15,6 +15,7 @@
 #include "framework/base/parsed_json.h"
 #include "framework/base/sha256.h"
 #include "framework/experiment/policy.h"
+#include "framework/manifest/python_plugin.h"
 
 namespace attnlab {
 
@@ -28,13 +29,19 @@ std::string below_home(const std::string& name) {
   return home == nullptr ? "" : std::string(home) + "/" + name;
 }
 
+/// The folder of an entry of the store. Python files have one of their own in it.
+fs::path entry_of(const fs::path& file) {
+  const fs::path folder = file.parent_path();
+  return file.extension() == ".py" ? folder.parent_path() : folder;
+}
+
 /// Whether a file lies where `attnlab plugin install` puts what it installs
 /// (framework/sharing/places.h), this user's or another's. What is still being tried is not there
 /// yet.
 bool is_in_store(const fs::path& file) {
   constexpr const char* kStore = "attnlab/plugins/installed/";
   constexpr const char* kStaging = ".staging-";
-  if (file.parent_path().filename().string().rfind(kStaging, 0) == 0) return false;
+  if (entry_of(file).filename().string().rfind(kStaging, 0) == 0) return false;
   std::error_code error;
   const fs::path own =
       fs::weakly_canonical(below_home(std::string(".local/share/") + kStore), error);
@@ -84,15 +91,16 @@ class NotInstalled {
 
 }  // namespace
 
-std::optional<InstalledFrom> installed_from(const std::string& library) {
+std::optional<InstalledFrom> installed_from(const std::string& path) {
   static NotInstalled others;
+  const std::string library = plain_file(path);
   if (others.has(library)) return std::nullopt;
   std::error_code error;
   const fs::path file = fs::canonical(library, error);
   if (error) return std::nullopt;
-  const std::string record = (file.parent_path() / "record.json").string();
+  const std::string record = (entry_of(file) / "record.json").string();
   const bool recorded = fs::exists(record, error);
-  const bool bundled = fs::exists(file.parent_path() / "bundle.attnlab", error);
+  const bool bundled = fs::exists(entry_of(file) / "bundle.attnlab", error);
   if (!is_in_store(file) && !(recorded && bundled)) {
     others.add(library);
     return std::nullopt;
@@ -163,9 +171,15 @@ std::string hash_of(const std::string& path) {
 
 }  // namespace
 
-void check_installed(const std::string& library) {
-  const std::optional<InstalledFrom> from = installed_from(library);
+std::string installed_hash(const std::string& library) {
+  if (fs::path(library).extension() == ".py") return hash_of_folder(library);
+  return hash_of(library);
+}
+
+void check_installed(const std::string& path) {
+  const std::optional<InstalledFrom> from = installed_from(path);
   if (!from) return;
+  const std::string library = plain_file(path);
   if (from->key.empty() && unsigned_are_refused()) {
     throw PluginError(
         fmt::format("{}: is not signed, and ~/.config/attnlab/policy.yaml refuses what "
@@ -179,7 +193,7 @@ void check_installed(const std::string& library) {
         "lab's new key: attnlab plugin remove {}",
         library, from->key, revoked, from->id));
   }
-  if (from->library_hash == hash_of(library)) return;
+  if (from->library_hash == installed_hash(library)) return;
   throw PluginError(fmt::format(
       "{}: was altered since it was installed as {} {}; it is not loaded. Remove it and install it "
       "again: attnlab plugin remove {}",

@@ -16,16 +16,20 @@ struct InstalledFrom {
   std::string library_hash;  ///< SHA-256 when it was installed
 };
 
-/// @param library  a plugin's file, or a link to it
+/// SHA-256 of a plugin's library; of a Python file, of all that lies in its folder, too.
+/// @throws FileError.
+std::string installed_hash(const std::string& library);
+
+/// @param path  a plugin's file (`Candidate::path`), or a link to it
 /// @returns nothing for a library that was not installed from a bundle.
 /// @throws PluginError for a damaged record, and where a library in the store has none.
-std::optional<InstalledFrom> installed_from(const std::string& library);
+std::optional<InstalledFrom> installed_from(const std::string& path);
 
 /// Refuses a library that is not the one that was installed and checked, one whose key was revoked
 /// since, and an unsigned one where the user's policy refuses those. Libraries that were not
 /// installed from a bundle pass.
 /// @throws PluginError saying what to do, ConfigError for a wrong policy.
-void check_installed(const std::string& library);
+void check_installed(const std::string& path);
 
 /// All plugins of this program; those that `check_installed` refuses are refused.
 /// @throws ConfigError for a wrong policy.

@@ -5,13 +5,13 @@
 #include <algorithm>
 
 #include "framework/base/text.h"
-#include "framework/config/attention_section.h"
 #include "framework/config/compose.h"
 #include "framework/experiment/compositions.h"
 #include "framework/experiment/fields.h"
 #include "framework/experiment/identity.h"
 #include "framework/experiment/installed.h"
 #include "framework/experiment/names.h"
+#include "framework/manifest/attention_section.h"
 #include "framework/manifest/option_lookup.h"
 #include "framework/manifest/presets.h"
 #include "framework/manifest/python_file.h"
@@ -75,7 +75,7 @@ void name_after(const Candidate& plugin, Part& part) {
 /// What the plugin gets: its options, and what their preset says in the place of defaults.
 void fill_in_preset(const Schema& schema, Part& part) {
   const Node* chosen = part.options.find("preset");
-  if (chosen == nullptr || chosen->text().empty()) return;
+  if (chosen == nullptr || chosen->text().empty() || is_python_name(part.path)) return;
   const Node preset = preset_values(part.path, chosen->text(), schema);
   for (const auto& [key, value] : preset.entries()) {
     const Node* given = part.options.find(key);
@@ -177,7 +177,7 @@ ResolvedSection resolve_section(Node section, const std::string& key, const Cata
   }
   name_after(*plugin, part);
   const PythonFile* python =
-      is_python_name(part.path) ? &python_file(parse_python_name(part.path)) : nullptr;
+      names_file(part) ? &python_file(parse_python_name(part.path)) : nullptr;
   if (python != nullptr) part.label = label;
   if (as != nullptr) part.label = as->text();
   Node whole = Node::map(section.place());
@@ -194,8 +194,8 @@ ResolvedSection resolve_section(Node section, const std::string& key, const Cata
     check_declared_fields({part, *plugin->manifest});
   } catch (const PluginError& error) {
     add_problem(problems, part.place,
-                fmt::format("{}: its manifest says {}; mend its .takes and .gives", part.path,
-                            error.what()));
+                fmt::format("{}: its manifest says {}; mend its .takes, .gives, .needs and .stacks",
+                            part.path, error.what()));
     return {};
   }
   for (const auto& [name, value] : part.options.entries()) whole.set(name, value);
@@ -379,9 +379,11 @@ const Manifest* resolve_part(const Node& composed, Kind kind, const Catalogue& c
   return own.manifest;
 }
 
-std::string lookup_name(const Part& part) {
-  return is_python_name(part.path) ? part.path : part.id;
+bool names_file(const Part& part) {
+  return is_python_name(part.path) && part.id.starts_with(kPythonLab);
 }
+
+std::string lookup_name(const Part& part) { return names_file(part) ? part.path : part.id; }
 
 std::string section_key(const Part& part) {
   const std::string kind(name_of(part.kind));
@@ -414,7 +416,11 @@ bool reads_both_ways(const Part& attention) {
 
 std::vector<std::string> needs_of(const Part& model, const Manifest& manifest) {
   std::vector<std::string> traits;
-  for (const FieldRule& rule : rules_under(manifest.needs, model)) traits.push_back(rule.field);
+  for (const FieldRule& rule : rules_under(manifest.needs, model)) {
+    if (std::find(traits.begin(), traits.end(), rule.field) == traits.end()) {
+      traits.push_back(rule.field);
+    }
+  }
   return traits;
 }
 
@@ -461,8 +467,8 @@ Part part_of(Kind kind, const std::string& name, const Node& options, const Cata
   Problems problems;
   const std::string key(name_of(kind));
   Node given = options;
-  if (is_python_name(part.path)) {
-    python_library();
+  if (is_python_name(part.path)) python_library();
+  if (names_file(part)) {
     const PythonName python = parse_python_name(part.path);
     if (given.is_null()) given = Node::map(options.place());
     given.set("file", Node::scalar(python.file, options.place(), /*quoted=*/true));

@@ -33,6 +33,10 @@ struct Part {
   Place positions_place;  ///< where that stands
 };
 
+/// Whether a composition names a part's Python file: what is in it is kept with the run. One that
+/// was installed is found by its name as any plugin.
+bool names_file(const Part& part);
+
 /// What the catalogue finds a part's plugin by: its id, or its Python file.
 std::string lookup_name(const Part& part);
 
@@ -67,6 +71,24 @@ const Manifest* resolve_part(const Node& composed, Kind kind, const Catalogue& c
 
 /// The traits that a model relies on under its options.
 std::vector<std::string> needs_of(const Part& model, const Manifest& manifest);
+
+/// Attention layers that share a ForwardState.
+struct LayerStack {
+  std::string key;  ///< "model.depth": the option that says how many there are
+  std::int64_t layers = 0;
+  bool operator==(const LayerStack&) const = default;
+};
+
+/// The stacks that a model has under its options, as its manifest declares them
+/// (PluginInfo::stacks); empty where it does not: then nothing is known before it is built.
+std::vector<LayerStack> stacks_of(const Part& model, const Manifest& manifest);
+
+/// Appends to `problems` each key of `attention.layers` that chooses no layer of one of the model's
+/// stacks, layers that two keys name, and gaps between layers of a mechanism that needs
+/// `kConsecutive`.
+/// @param attention  the whole of it
+void check_stacks(const std::vector<LayerStack>& stacks, const Part& attention,
+                  const Catalogue& catalogue, Problems& problems);
 
 /// Appends to `problems` that `attention.positions` gives a bias that a mechanism does not honour.
 /// @param attention  the whole stack

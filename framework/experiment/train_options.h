@@ -14,6 +14,7 @@ struct ParameterGroupOptions {
   std::vector<std::string> match;
   double lr_scale = 1;
   double weight_decay = -1;
+  std::string decay;
   std::vector<std::int64_t> epochs = {0, -1};
   template <class Visitor>
   constexpr void describe(Visitor& v) {
@@ -21,7 +22,9 @@ struct ParameterGroupOptions {
       "names of parameters, of the task as task.NAME; * stands for any text, ? for any character");
     v("lr_scale", lr_scale, at_least(0), "factor of the learning rate");
     v("weight_decay", weight_decay, at_least(-1),
-      "of the group's matrices, the same at every step; -1: as the optimizer's");
+      "of what decays in the group, the same at every step; -1: as the optimizer's");
+    v("decay", decay, one_of("", "matrices", "all"),
+      "which of the group's parameters decay; empty: as optimizer.decay says");
     v("epochs", epochs, at_least(-1),
       "[first, end): epochs in which the group is trained, from 0 on; it is frozen before and "
       "after; end -1: to the last");
@@ -33,6 +36,7 @@ struct OptimizerOptions {
   double lr = 1e-3;
   double weight_decay = 0.05;
   double weight_decay_end = -1;
+  std::string decay = "matrices";
   double beta1 = 0.9;
   double beta2 = 0.999;
   double eps = 1e-8;
@@ -46,10 +50,13 @@ struct OptimizerOptions {
     v("use", use, one_of("adamw", "radam", "adam", "sgd", "lamb"), "the optimiser");
     v("lr", lr, at_least(0), "learning rate after warm-up");
     v("weight_decay", weight_decay, at_least(0),
-      "decay of matrices (not biases, norms): decoupled in adamw and radam, part of the update in "
-      "lamb, added to the gradient (L2) in adam and sgd");
+      "weight decay: decoupled in adamw and radam, part of the update in lamb, added to the "
+      "gradient (L2) in adam and sgd");
     v("weight_decay_end", weight_decay_end, at_least(-1),
       "weight decay at the end, reached by a cosine; -1: it stays the same");
+    v("decay", decay, one_of("matrices", "all"),
+      "which parameters decay: matrices, as the model says: no biases, norms, positions and class "
+      "tokens; all: every one, as in PyTorch's optimisers where nothing is said");
     v("beta1", beta1, range(0, 1), "decay of the first moment; not of sgd");
     v("beta2", beta2, range(0, 1), "decay of the second moment; not of sgd");
     v("eps", eps, at_least(0), "added to the root of the second moment; not of sgd");

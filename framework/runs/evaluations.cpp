@@ -42,6 +42,7 @@ json to_json(const EvaluationRecord& record) {
               {"seconds", record.seconds}};
   if (!record.weights.empty()) out["weights"] = record.weights;
   if (!record.changes.empty()) out["changes"] = record.changes;
+  if (!record.predictions.empty()) out["predictions"] = record.predictions;
   return out;
 }
 
@@ -76,6 +77,7 @@ EvaluationRecord from_json(const json& in) {
   record.seconds = in.value("seconds", 0.0);
   record.weights = in.value("weights", "");
   record.changes = in.value("changes", std::vector<std::string>{});
+  record.predictions = in.value("predictions", "");
   record.written = in.value("written", std::int64_t{0});
   if (record.written < 0 || record.written > kLatest) throw DataError("it was never written then");
   return record;
@@ -178,6 +180,7 @@ Evaluations read_evaluations(const std::string& run_folder) {
     try {
       EvaluationRecord record = from_json(parsed_json_file(path.string()));
       if (record.written == 0) record.written = microseconds_of_file(path);
+      record.file = path.filename().string();
       all.push_back(std::move(record));
     } catch (const json::exception& damage) {
       out.damaged.push_back(fmt::format("{}: damaged: {}", path.string(), damage.what()));

@@ -4,7 +4,8 @@
 //     {"entry": "fog", "hash": "16 hex digits", "split": "test", "state": "done" | "failed",
 //      "reason": "", "metrics": {"accuracy": 0.5}, "infos": [...], "set": {...}, "seconds": 1.5,
 //      "weights": "last" | "average", "changes": ["the file of attention 'quest' changed"],
-//      "written": 1700000000000000}
+//      "written": 1700000000000000, "predictions": "16 hex digits"}
+//   RUN/evaluations/ENTRY-HASH.safetensors   of an entry with `predictions`: predictions.h
 //
 // Each result stands in a file of its own, so that they resume and are added one by one.
 #pragma once
@@ -37,6 +38,8 @@ struct EvaluationRecord {
   /// "last", or "average" for the means that train.average keeps; empty: of an earlier version,
   /// which did not say.
   std::string weights{};
+  std::string predictions{};  ///< fingerprint of the file of its predictions; empty: there is none
+  std::string file{};         ///< the name of that which it was read from, in evaluations/
 };
 
 /// "evaluations/fog-0123456789abcdef.json"; "swap~0.01-..." of the entry "swap/0.01".

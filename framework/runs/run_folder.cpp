@@ -14,7 +14,6 @@
 #include "framework/base/parsed_json.h"
 #include "framework/config/frozen.h"
 #include "framework/config/origins.h"
-#include "framework/manifest/python_file.h"
 #include "framework/runs/file_time.h"
 #include "framework/runs/frozen_run.h"
 #include "framework/runs/kept_python.h"
@@ -253,19 +252,6 @@ Experiment RunFolder::experiment(const Catalogue& catalogue) const {
     throw ConfigError(Place{path_, 0, 0}, "is not a run folder (it has no config.yaml)");
   }
   return frozen_experiment(frozen_file(file("config.yaml")), catalogue, "config");
-}
-
-void keep_python_files(const Experiment& experiment, const std::string& folder) {
-  for (const Part* part : experiment.parts()) {
-    if (!is_python_name(part->path)) continue;
-    const PythonFile& file = python_file(parse_python_name(part->path));
-    const fs::path kept = (fs::path(folder) / file.kept_name()).parent_path();
-    for (const std::string& source : file.sources) {
-      const fs::path copy = kept / source;
-      make_folder(copy.parent_path().string());
-      write_file(copy.string(), read_text(file.folder + "/" + source));
-    }
-  }
 }
 
 }  // namespace attnlab

@@ -64,7 +64,8 @@ void pack_infos(auto& way, auto& infos) {
 }
 
 void pack_evaluation(auto& way, auto& one) {
-  for (auto* text : {&one.entry, &one.hash, &one.split, &one.reason, &one.set, &one.weights}) {
+  for (auto* text : {&one.entry, &one.hash, &one.split, &one.reason, &one.set, &one.weights,
+                     &one.predictions, &one.file}) {
     way.text(*text);
   }
   way.number(one.done);

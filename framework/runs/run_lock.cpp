@@ -72,10 +72,10 @@ std::string Holder::text() const {
 
 std::optional<Holder> holder_of(const std::string& run_folder) {
   const std::string path = lock_file(run_folder);
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) return std::nullopt;
   const std::optional<bool> locked = is_locked(path);
   if (locked && !*locked) return std::nullopt;
+  std::error_code error;
+  if (!locked && !std::filesystem::exists(path, error)) return std::nullopt;
   const Holder holder = read_holder(path);
   return locked || is_alive(holder) ? std::optional(holder) : std::nullopt;
 }

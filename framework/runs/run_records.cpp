@@ -12,9 +12,9 @@
 #include "framework/base/json.h"
 #include "framework/base/parsed_json.h"
 #include "framework/base/text.h"
-#include "framework/config/attention_section.h"
 #include "framework/config/frozen.h"
 #include "framework/config/origins.h"
+#include "framework/manifest/attention_section.h"
 #include "framework/runs/run_reader.h"
 
 namespace attnlab {

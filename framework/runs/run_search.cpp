@@ -48,18 +48,20 @@ class FolderSearch {
  private:
   /// @param at    the folder that `path` begins in, or AT_FDCWD
   /// @param name  of the folder there
-  /// @returns whether the folder is a run's; its own folders are not searched then
+  /// @returns whether the folder is a run's: nothing else is searched for in it
   bool look_into(int at, const std::string& name, const std::string& path) {
     const auto holds = [&](const char* file) {
       struct stat unused {};
       return ::fstatat(at, (name + file).c_str(), &unused, 0) == 0;
     };
+    if (holds("/config.yaml")) {
+      found_.runs.push_back(path);
+      return true;
+    }
     if (std::any_of(std::begin(kSuiteRecords), std::end(kSuiteRecords), holds)) {
       found_.suites.push_back(path);
     }
-    if (!holds("/config.yaml")) return false;
-    found_.runs.push_back(path);
-    return true;
+    return false;
   }
 
   /// A folder in another one, that is not a run's.

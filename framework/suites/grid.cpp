@@ -35,9 +35,13 @@ std::string key_of(const std::string& word) {
 }
 
 /// Keys of the experiment with each plugin that the sweep chooses.
-std::vector<std::string> keys_of(const SweepWords& sweep,
-                                 const std::function<Node(const Words&)>& with,
-                                 const Catalogue& catalogue) {
+struct KnownKeys {
+  Words values;
+  std::set<std::string> groups;  ///< "init", "train.optimizer": named in full, or not at all
+};
+
+KnownKeys keys_of(const SweepWords& sweep, const std::function<Node(const Words&)>& with,
+                  const Catalogue& catalogue) {
   std::vector<Words> choices = {{}};
   for (const std::string& word : sweep.fixed) {
     if (!chosen_part(key_of(word)).empty()) choices.front().push_back(word);
@@ -50,13 +54,15 @@ std::vector<std::string> keys_of(const SweepWords& sweep,
       }
     }
   }
-  std::vector<std::string> keys;
+  KnownKeys keys;
   for (const Words& choice : choices) {
     const Schema schema = experiment_keys(with(choice), catalogue);
     for (const std::string& key : option_keys(schema)) {
-      const bool group = find_option(schema, key)->holds_options();
-      const bool known = std::find(keys.begin(), keys.end(), key) != keys.end();
-      if (!known && (!group || !chosen_part(key).empty())) keys.push_back(key);
+      if (find_option(schema, key)->holds_options() && chosen_part(key).empty()) {
+        keys.groups.insert(key);
+      } else {
+        add_once(keys.values, key);
+      }
     }
   }
   return keys;
@@ -158,7 +164,10 @@ std::string full_key(const std::string& word, const std::vector<std::string>& ke
 
 void expand_keys(SweepWords& sweep, const std::function<Node(const Words&)>& with,
                  const Catalogue& catalogue) {
-  const std::vector<std::string> keys = keys_of(sweep, with, catalogue);
+  const KnownKeys keys = keys_of(sweep, with, catalogue);
+  const auto named = [&](const std::string& word, const std::string& source) {
+    return keys.groups.count(word) > 0 ? word : full_key(word, keys.values, source);
+  };
   Words problems;
   std::set<std::string> varied;
   const auto attempt = [&](const auto& act) {
@@ -171,7 +180,7 @@ void expand_keys(SweepWords& sweep, const std::function<Node(const Words&)>& wit
   for (std::string& word : sweep.fixed) {
     attempt([&] {
       const std::string key = key_of(word);
-      const std::string full = key.find('.') == std::string::npos ? full_key(key, keys, word) : key;
+      const std::string full = key.find('.') == std::string::npos ? named(key, word) : key;
       refuse_reserved(full, word);
       word = full + word.substr(key.size());
     });
@@ -179,7 +188,7 @@ void expand_keys(SweepWords& sweep, const std::function<Node(const Words&)>& wit
   for (SweepAxis& axis : sweep.axes) {
     for (std::string& key : axis.keys) {
       attempt([&] {
-        key = full_key(key, keys, axis.source);
+        key = named(key, axis.source);
         refuse_reserved(key, axis.source);
         if (varied.insert(key).second) return;
         throw ConfigError(fmt::format("argument '{}': '{}' is varied already", axis.source, key));

@@ -12,6 +12,7 @@
 #include "framework/experiment/experiment.h"
 #include "framework/experiment/keys.h"
 #include "framework/manifest/option_lookup.h"
+#include "framework/manifest/python_file.h"
 #include "framework/suites/suite_keys.h"
 
 namespace attnlab {
@@ -22,6 +23,8 @@ using Json = nlohmann::ordered_json;  // editors show keys in this order
 constexpr Kind kKinds[] = {Kind::model, Kind::attention, Kind::task, Kind::dataset};
 /// A text with a reference, or `???`, may stand for a value of any type.
 constexpr const char* kLater = R"(\$\{|^\?\?\?$)";
+/// `is_python_name`: "mine.py", "folder/mine.py:Mine".
+constexpr const char* kPythonName = R"(.\.py(:[^/]*)?$)";
 
 Json reference_to(const std::string& definition) { return {{"$ref", "#/$defs/" + definition}}; }
 
@@ -149,6 +152,49 @@ Json map_schema(const Schema& options) {
   return map;
 }
 
+// ---- Python files
+
+/// A class in a Python file as a composition names it.
+struct NamedFile {
+  std::string name;  ///< "ideas/mine.py:Mine"
+  Json section;      ///< what a section is that names it
+  const Manifest* manifest = nullptr;
+};
+
+Json with_use(const std::string& use) { return {{"use", {{"const", use}}}}; }
+
+/// Adds what a node, or one below it, names.
+void add_named_files(const Node& node, std::vector<NamedFile>& out) {
+  if ((node.is_scalar() || node.is_map()) && is_python(node)) {
+    try {
+      NamedFile one{named_plugin(node), {}, nullptr};
+      one.manifest = &*python_file(located_name(node)).candidate.manifest;
+      const Node& use = node.is_map() ? node.at("use") : node;
+      one.section = {{"required", {"use"}}, {"properties", with_use(use.text())}};
+      if (use.text() == kPython) {
+        one.section["required"] = {"use", "file"};
+        one.section["properties"]["file"] = {{"const", python_name(node).file}};
+      }
+      const auto same = [&](const NamedFile& other) { return other.section == one.section; };
+      if (std::none_of(out.begin(), out.end(), same)) out.push_back(std::move(one));
+    } catch (const PluginError&) {  // no file, or its own check says what is wrong with it
+    }
+  }
+  for (const Node& item : node.items()) add_named_files(item, out);
+  for (const auto& [key, value] : node.entries()) add_named_files(value, out);
+}
+
+/// What every section of a Python file may hold.
+Schema keys_of_files() {
+  return {make_option("file", OptionSpec::Type::string, "the Python file"),
+          make_option("class", OptionSpec::Type::string, "the class in it, where it has several"),
+          make_group("options", {}, "those of the class")};
+}
+
+Json python_use() {
+  return {{"anyOf", {{{"const", kPython}}, {{"type", "string"}, {"pattern", kPythonName}}}}};
+}
+
 // ---- parts
 
 Json names_schema(Kind kind, const Catalogue& catalogue) {
@@ -160,6 +206,7 @@ Json names_schema(Kind kind, const Catalogue& catalogue) {
     ids.push_back(manifest.id);
   }
   if (!ids.empty()) names.push_back({{"enum", ids}});
+  if (kind != Kind::task) names.push_back(python_use());
   names.push_back({{"type", "string"}, {"pattern", kLater}});
   return {{"anyOf", names}};
 }
@@ -201,8 +248,30 @@ Json any_part_map(Kind kind, const Catalogue& catalogue) {
   return map;
 }
 
+/// Adds definitions of parts in Python, "model.python" and one for each file, "model.net.py".
+/// @param rules  get what a section is that names one
+void define_files(Json& definitions, Kind kind, const Catalogue& catalogue,
+                  const std::vector<NamedFile>& files, Json& rules) {
+  const std::string key(name_of(kind));
+  Json others = Json::array();
+  for (const NamedFile& file : files) {
+    if (file.manifest->kind != kind) continue;
+    const std::string definition = fmt::format("{}.{}", key, file.name);
+    definitions[definition] = part_map(kind, file.manifest->options, catalogue);
+    Json condition = file.section;
+    condition["type"] = "object";
+    others.push_back(file.section);
+    rules.push_back({{"if", condition}, {"then", reference_to(definition)}});
+  }
+  definitions[key + ".python"] = part_map(kind, keys_of_files(), catalogue);
+  Json any = {{"type", "object"}, {"required", {"use"}}, {"properties", {{"use", python_use()}}}};
+  if (!others.empty()) any["not"] = {{"anyOf", others}};
+  rules.push_back({{"if", any}, {"then", reference_to(key + ".python")}});
+}
+
 /// Adds `model`, `model.name`, `model.any` and a definition for each plugin, "model.vit".
-void define_part(Json& definitions, Kind kind, const Catalogue& catalogue) {
+void define_part(Json& definitions, Kind kind, const Catalogue& catalogue,
+                 const std::vector<NamedFile>& files) {
   const std::string key(name_of(kind));
   definitions[key + ".name"] = names_schema(kind, catalogue);
   definitions[key + ".any"] = any_part_map(kind, catalogue);
@@ -225,7 +294,11 @@ void define_part(Json& definitions, Kind kind, const Catalogue& catalogue) {
     rules.push_back({{"if", {{"type", "object"}, {"required", {"use"}}, {"properties", named}}},
                      {"then", reference_to(fmt::format("{}.{}", key, manifest.name))}});
   }
-  const Json any_known = {{"use", {{"enum", known}}}};
+  Json any_known = {{"use", {{"enum", known}}}};
+  if (kind != Kind::task) {
+    define_files(definitions, kind, catalogue, files, rules);
+    any_known = {{"use", {{"anyOf", {{{"enum", known}}, python_use()}}}}};
+  }
   rules.push_back(
       {{"if", {{"type", "object"}, {"not", {{"required", {"use"}}, {"properties", any_known}}}}},
        {"then", reference_to(key + ".any")}});
@@ -303,13 +376,16 @@ const std::vector<std::string>& schema_kinds() {
   return kinds;
 }
 
-std::string json_schema(const std::string& kind, const Catalogue& catalogue) {
+std::string json_schema(const std::string& kind, const Catalogue& catalogue,
+                        const std::vector<Node>& compositions) {
   const auto& kinds = schema_kinds();
   if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
     throw ConfigError(fmt::format("there is no schema of '{}'{}", kind, suggestion(kind, kinds)));
   }
   Json definitions;
-  for (const Kind part : kKinds) define_part(definitions, part, catalogue);
+  std::vector<NamedFile> files;
+  for (const Node& composition : compositions) add_named_files(composition, files);
+  for (const Kind part : kKinds) define_part(definitions, part, catalogue, files);
   definitions["experiment"] = experiment_map(catalogue);
   Json schema = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
                  {"title", "attnlab " + kind}};

@@ -15,7 +15,10 @@ const std::vector<std::string>& schema_kinds();
 /// The schema of one kind of file. Knows every option of every usable plugin with type, range,
 /// choices, default and help; `key+`, `key-`, `extends`, references and `???` stand where
 /// composition allows them.
+/// A Python file may stand where a name does; of those that `compositions` name it knows the
+/// options, too.
 /// @throws ConfigError for an unknown kind.
-std::string json_schema(const std::string& kind, const Catalogue& catalogue);
+std::string json_schema(const std::string& kind, const Catalogue& catalogue,
+                        const std::vector<Node>& compositions = {});
 
 }  // namespace attnlab

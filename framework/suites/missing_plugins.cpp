@@ -1,6 +1,5 @@
 #include "framework/suites/missing_plugins.h"
 
-#include "framework/config/attention_section.h"
 #include "framework/manifest/python_file.h"
 
 namespace attnlab {

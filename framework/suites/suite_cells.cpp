@@ -6,11 +6,11 @@
 #include <filesystem>
 
 #include "framework/base/text.h"
-#include "framework/config/attention_section.h"
 #include "framework/config/compose.h"
 #include "framework/config/origins.h"
 #include "framework/config/problems.h"
 #include "framework/experiment/compositions.h"
+#include "framework/manifest/attention_section.h"
 #include "framework/suites/missing_plugins.h"
 
 namespace attnlab {

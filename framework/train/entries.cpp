@@ -16,10 +16,13 @@
 #include "framework/experiment/identity.h"
 #include "framework/host/working_folder.h"
 #include "framework/runs/evaluation_setting.h"
+#include "framework/runs/kept_python.h"
 #include "framework/runs/lock_file.h"
 #include "framework/runs/missing_evaluations.h"
+#include "framework/runs/predictions.h"
 #include "framework/train/checkpoint.h"
 #include "framework/train/environment.h"
+#include "framework/train/keep_predictions.h"
 
 namespace attnlab {
 namespace {
@@ -201,11 +204,16 @@ class Work {
         file.emplace(folder_.file(evaluation_file(entry.name, record.hash)));
         write_evaluation(folder_.path(), record, setting);
       }
+      keep_python_files(entry.experiment, folder_.path());
       BuiltRun overlay = overlaid(run_, entry, registry_, dataset);
       take_weights(overlay, run_, entry, weights(), weights_file_);
       record.infos = overlay.task->metrics();
       record.metrics = evaluate_overlay(overlay, entry, stop_);
       lock_evaluation(folder_.path(), entry, data);
+      if (entry.options.predictions) {
+        record.predictions = keep_predictions(
+            overlay, entry, folder_.file(predictions_file(entry.name, record.hash)), stop_);
+      }
       record.done = true;
       record.reason.clear();
     } catch (const Interrupted&) {

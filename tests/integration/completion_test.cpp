@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "tests/integration/workspace.h"
+#include "tests/support/python.h"
 
 namespace attnlab::testing::completion_test {
 namespace {
@@ -113,6 +114,23 @@ TEST_F(Completion, OffersValuesBehindTheEqualsSignAlone) {
   EXPECT_THAT(bash({"run", "tiny.yaml", "model.qkv_bias", "=", "f"}), ElementsAre("false"));
   EXPECT_THAT(bash({"run", "tiny.yaml", "train.epochs", "="}), ElementsAre("2"));
   EXPECT_THAT(bash({"run", "tiny.yaml", "--progress", "j"}), ElementsAre("json"));
+}
+
+TEST_F(Completion, OffersPythonFilesAndTheOptionsOfTheirClasses) {
+  folder_.write("warm_idea.py", packable_attention());
+  folder_.write("warm_folder/other.py", packable_attention());
+  folder_.write("warm.txt", "no Python\n");
+  EXPECT_THAT(bash({"run", "tiny.yaml", "attention", "=", "warm"}),
+              ElementsAre("warm_folder/", "warm_idea.py"));
+  EXPECT_THAT(bash({"run", "tiny.yaml", "attention.use", "=", "warm_folder/"}),
+              ElementsAre("warm_folder/other.py"));
+  EXPECT_THAT(bash({"run", "tiny.yaml", "dataset", "=", "warm_i"}), ElementsAre("warm_idea.py"));
+  EXPECT_THAT(bash({"run", "tiny.yaml", "task", "=", "warm"}), IsEmpty());
+  if (!python_is_there()) return;
+  Words chosen = {"run", "tiny.yaml", "attention", "=", "warm_idea.py", "attention.o"};
+  EXPECT_THAT(bash(chosen), ElementsAre("attention.options."));
+  chosen.back() = "attention.options.";
+  EXPECT_THAT(bash(chosen), ElementsAre("attention.options.temperature="));
 }
 
 TEST_F(Completion, OffersEvaluationsByName) {

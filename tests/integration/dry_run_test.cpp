@@ -33,7 +33,7 @@ TEST_F(DryRun, FindsWhatIsWrongWithTheTrainingBeforeAFolderIsMade) {
        "steps of warm-up do not fit into 8 steps; train longer or shorten the warm-up\n"},
       {{"tiny.yaml", "train.steps=2", "train.schedule.warmup_steps=3"},
        "train.schedule.warmup_steps: 3 steps of warm-up do not fit into 2 steps"},
-      {{"tiny.yaml", "train.optimizer.layer_decay=0.5"},
+      {{"timeseries_synthetic", "train.optimizer.layer_decay=0.5"},
        "argument 'train.optimizer.layer_decay=0.5': train.optimizer.layer_decay: the model does "
        "not say how deep its layers are"},
       {{"tiny.yaml", "train.optimizer.groups={head: {match: [haed.*]}}"},

@@ -56,6 +56,7 @@ ATTNLAB_PLUGIN(attention, Elliptical, EllipticalAttentionOptions,
                 .version = "1.0.0",
                 .summary = "softmax(Q M Kᵀ/√D) V, M from the change of the values between layers",
                 .citation = "Nielsen et al., Elliptical Attention, NeurIPS 2024",
-                .licence = "Apache-2.0"})
+                .licence = "Apache-2.0",
+                .needs = {"consecutive"}})
 
 }  // namespace attnlab

@@ -46,6 +46,7 @@ ATTNLAB_PLUGIN(attention, EllipticalQuest, EllipticalQuestOptions,
                 .version = "1.0.0",
                 .summary = "softmax(Q M K̄ᵀ) V: unit keys, M from the values' change between layers",
                 .citation = "QUEST: query-modulated spherical attention, ICLR 2026",
-                .licence = "Apache-2.0"})
+                .licence = "Apache-2.0",
+                .needs = {"consecutive"}})
 
 }  // namespace attnlab

@@ -143,6 +143,7 @@ ATTNLAB_PLUGIN(attention, Composed, ComposedOptions,
                 .version = "1.0.0",
                 .summary = "assembled from maps, a metric, a scale and a normaliser",
                 .citation = "see the mechanisms that its parts come from",
-                .licence = "Apache-2.0"})
+                .licence = "Apache-2.0",
+                .needs = {"consecutive if metric.kind=elliptical"}})
 
 }  // namespace attnlab

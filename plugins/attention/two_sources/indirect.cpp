@@ -185,6 +185,7 @@ ATTNLAB_PLUGIN(
      .summary = "softmax((Q Kᵀ + f(P))/√D) V, positions P refined from layer to layer",
      .citation = "Bahaduri et al., Indirect Attention: Turning Context Misalignment into a "
                  "Feature",
-     .licence = "Apache-2.0"})
+     .licence = "Apache-2.0",
+     .needs = {"consecutive if refine=true"}})
 
 }  // namespace attnlab

@@ -110,6 +110,13 @@ TEST_F(EvaluationsTest, AreCheckedLikeExperimentsAllAtOnce) {
               HasSubstr("model 'vit' takes 'image', which nothing gives"));
 }
 
+TEST_F(EvaluationsTest, OverListsNoPythonFiles) {
+  EXPECT_THAT(
+      refusal("evaluate: {c: {over: {attention.use: [standard, mine.py]}}}\n"),
+      AllOf(HasSubstr("evaluate.c.over.attention.use: mine.py: a Python file gets an entry"),
+            HasSubstr("set: {attention: mine.py}")));
+}
+
 TEST_F(EvaluationsTest, ThatAnAttentionDoesNotFitAreAFindingAboutIt) {
   const std::string message = message_of<IncompatibleError>(
       [&] { resolve("evaluate: {lm: {set: {model: {use: lm}, dataset: {use: texts}}}}\n"); });

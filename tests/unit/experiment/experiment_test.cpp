@@ -239,6 +239,21 @@ TEST_F(ExperimentTest, HashIsThatOfVersionsWithoutAPrecisionWhereItIsTheDefault)
       << "what a paper prints changes no run";
 }
 
+TEST_F(ExperimentTest, HashIsThatOfVersionsWithoutAWordOnDecay) {
+  const std::string groups = "train: {optimizer: {groups: {a: {match: [x]}}}}\n";
+  Experiment experiment = resolve(kImages + groups);
+  const std::string with = experiment.hash();
+  Node& optimizer = *experiment.resolved.find("train")->find("optimizer");
+  ASSERT_NE(optimizer.find("decay"), nullptr);
+  optimizer.erase("decay");
+  Node& group = *optimizer.find("groups")->find("a");
+  ASSERT_NE(group.find("decay"), nullptr);
+  group.erase("decay");
+  EXPECT_EQ(experiment.hash(), with);
+  EXPECT_NE(hash(kImages + "train: {optimizer: {decay: all}}\n"), hash(kImages));
+  EXPECT_NE(hash(kImages + "train: {optimizer: {groups: {a: {match: [x], decay: all}}}}\n"), with);
+}
+
 TEST_F(ExperimentTest, HashDependsOnEveryOption) {
   // Each leaf of the resolved tree in turn gets another value.
   Experiment experiment = resolve(kImages + "trace: {}\n");

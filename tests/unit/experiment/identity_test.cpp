@@ -137,6 +137,16 @@ TEST_F(IdentityTest, CoversTheFileThatParametersBeginWith) {
               ElementsAre("the file of init.from '" + file + "' changed"));
 }
 
+TEST_F(IdentityTest, NamesThePlaceOfAFileThatIsNotThere) {
+  const std::string lost = temp_ / "lost.safetensors";
+  const Experiment begun = experiment("init: {from: " + lost + "}\n");
+  const Place place = begun.resolved.at("init").at("from").place();
+  ASSERT_FALSE(place.str().empty());
+  EXPECT_THAT(message_of<ConfigError>([&] { identity_of(begun, ""); }),
+              AllOf(StartsWith(place.str() + ": init.from: there is no file '" + lost + "'"),
+                    HasSubstr("give the path of another")));
+}
+
 TEST_F(IdentityTest, SaysWhatChanged) {
   const Identity before = identity_of(experiment(), "d1");
   change_file("quest");

@@ -3,6 +3,7 @@
 #include "framework/suites/json_schema.h"
 
 #include "tests/support/made_parts.h"
+#include "tests/support/python.h"
 
 namespace attnlab::json_schema_test {
 namespace {
@@ -81,6 +82,52 @@ TEST_F(JsonSchema, ChoosesAPartsOptionsByItsPlugin) {
     EXPECT_EQ(rule.at("if").at("required"), json::array({"use"}));
   }
   EXPECT_TRUE(chosen);
+}
+
+/// What a rule of `allOf` demands of sections that a condition of it holds for; null: none does.
+json demanded(const json& part, const std::string& definition) {
+  for (const json& rule : part.at("allOf")) {
+    if (rule.at("then") == json{{"$ref", "#/$defs/" + definition}}) return rule.at("if");
+  }
+  return nullptr;
+}
+
+TEST_F(JsonSchema, TakesPythonFilesWherePluginsAreNamed) {
+  const json definitions = schema("experiment").at("$defs");
+  for (const char* kind : {"attention", "model", "dataset"}) {
+    const std::string key = kind;
+    const json names = definitions.at(key + ".name").at("anyOf");
+    const json python = json::parse(
+        R"J({"anyOf": [{"const": "python"}, {"type": "string", "pattern": ".\\.py(:[^/]*)?$"}]})J");
+    EXPECT_EQ(std::count(names.begin(), names.end(), python), 1) << key;
+    const json& part = definitions.at(key + ".python");
+    EXPECT_EQ(part.at("additionalProperties"), false);
+    for (const char* name : {"use", "file", "class", "options"}) {
+      EXPECT_TRUE(part.at("properties").contains(name)) << key << " " << name;
+    }
+    EXPECT_EQ(demanded(definitions.at(key), key + ".python").at("properties").at("use"), python);
+  }
+  EXPECT_FALSE(definitions.contains("task.python"));
+}
+
+TEST_F(JsonSchema, KnowsTheOptionsOfFilesThatCompositionsName) {
+  if (!python_is_there()) GTEST_SKIP() << "needs python3";
+  const TempFolder temp;
+  temp.write("mine.py", packable_attention());
+  const std::string file = temp.write(
+      "e.yaml",
+      "attention: {use: mine.py, options: {temperature: 2}}\nmodel: {use: vit, note: gone.py}\n");
+  const json definitions =
+      json::parse(json_schema("experiment", parts_.catalogue(), {load_file(file)})).at("$defs");
+  const json& options =
+      definitions.at("attention.mine.py").at("properties").at("options").at("properties");
+  EXPECT_EQ(options.at("temperature").at("maximum"), 10);
+  EXPECT_EQ(options.at("temperature").at("default"), 1.0);
+  const json condition = demanded(definitions.at("attention"), "attention.mine.py");
+  EXPECT_EQ(condition.at("properties").at("use").at("const"), "mine.py");
+  const json other = demanded(definitions.at("attention"), "attention.python");
+  EXPECT_EQ(other.at("not").at("anyOf").at(0).at("properties"), condition.at("properties"));
+  EXPECT_FALSE(definitions.contains("model.mine.py"));
 }
 
 TEST_F(JsonSchema, TakesPositionsAsAKindAloneToo) {

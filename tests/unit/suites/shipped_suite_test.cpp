@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <set>
 
 #include "framework/base/text.h"
 #include "framework/suites/planned_test.h"
@@ -43,8 +44,9 @@ TEST_F(ShippedSuite, HasAsManyRunsAsThePagesSay) {
                               std::to_string(absent_as(all, Absence::incompatible)) +
                               " more are incompatible)"));
   const Suite two = suite({"attentions=[standard, {use: quest, as: mine}]"});
-  EXPECT_THAT(page, HasSubstr("is " + count_of(two) + " runs: two attentions, eleven experiments"));
-  EXPECT_EQ(two.experiments.size(), 11U);
+  EXPECT_THAT(page,
+              HasSubstr("is " + count_of(two) + " runs: two attentions, thirteen experiments"));
+  EXPECT_EQ(two.experiments.size(), 13U);
   const std::string file = read_text(ATTNLAB_SOURCES "/configs/suites/cross_domain.yaml");
   EXPECT_THAT(file, HasSubstr("is " + count_of(two) + " runs."));
   EXPECT_THAT(file, HasSubstr(": " + count_of(all) + " runs, less those"));
@@ -192,6 +194,23 @@ TEST_F(ShippedSuite, IsWhatItsStoredRunsAreOf) {
         << text
         << "Undo what changed them (an option of another default, a value of configs/, a version "
            "that was raised without need), or make and store them anew.";
+  }
+}
+
+/// A page that is read as one of all experiments must say of which it is not.
+TEST_F(ShippedSuite, HasStoredRunsOfEveryExperimentThatThePageDoesNotName) {
+  const Suite all = suite();
+  std::vector<std::string> unreadable;
+  std::set<std::string> recorded;
+  for (const std::string& file : stored_files(all.stored.front(), unreadable)) {
+    recorded.insert(read_stored(file).experiment);
+  }
+  const std::string results = read_text(ATTNLAB_SOURCES "/docs/results/cross_domain.md");
+  const std::string page = read_text(ATTNLAB_SOURCES "/docs/cross_domain.md");
+  for (const std::string& experiment : all.experiments) {
+    if (recorded.contains(experiment)) continue;
+    EXPECT_THAT(results, HasSubstr("`" + experiment + "`")) << "it is not recorded";
+    EXPECT_THAT(page, HasSubstr("/" + experiment + ".yaml")) << "how to leave it out";
   }
 }
 

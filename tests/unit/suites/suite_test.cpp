@@ -38,6 +38,16 @@ TEST_F(SuiteTest, HasACellForEachExperimentAttentionAndSeed) {
   EXPECT_THAT(suite.cells[0].folder.path(), StartsWith(temp_ / "runs/s/small/standard/0-"));
 }
 
+TEST_F(SuiteTest, NamesTheLineOfAFileOfWeightsThatIsNotThere) {
+  temp_.write("begun.yaml", "extends: small.yaml\ninit: {from: lost.safetensors}\n");
+  const std::string message =
+      refusal("schema: 1\nattentions: [standard, quest]\nexperiments: [begun.yaml, small.yaml]\n");
+  EXPECT_THAT(message, AllOf(HasSubstr("begun.yaml:2:14: init.from: there is no file "
+                                       "'lost.safetensors'"),
+                             HasSubstr("make it")));
+  EXPECT_EQ(message.find("init.from"), message.rfind("init.from")) << "said once for all cells";
+}
+
 TEST_F(SuiteTest, KeepsTheExperimentsOptionsOfTheSamePluginOnly) {
   const Suite suite = load(kBoth);
   EXPECT_EQ(suite.cells[0].experiment.attention.options.find("eps"), nullptr);

@@ -130,6 +130,21 @@ TEST_F(SweepTest, SetsFixedValuesAtEveryPoint) {
   EXPECT_THAT(suite.experiments, ElementsAre("small"));
 }
 
+TEST_F(SweepTest, TakesGroupsByTheirWholeNames) {
+  temp_.write("small.yaml", read_text(temp_ / "small.yaml") + "init: null\ntrace: {every: 5}\n");
+  const Suite fixed = sweep({"init=null", "trace=null", "lr=0.1,0.2"});
+  ASSERT_EQ(fixed.cells.size(), 2U);
+  EXPECT_FALSE(fixed.cells[0].experiment.init);
+  EXPECT_EQ(fixed.cells[1].experiment.train.optimizer.lr, 0.2);
+  const Suite varied = sweep({"train.optimizer={lr: 0.1},{lr: 0.2}", "init=null"});
+  ASSERT_EQ(varied.cells.size(), 2U);
+  EXPECT_EQ(varied.cells[0].experiment.train.optimizer.lr, 0.1);
+  EXPECT_EQ(varied.cells[1].experiment.train.optimizer.lr, 0.2);
+  EXPECT_NE(varied.experiments[0], varied.experiments[1]);
+  EXPECT_THAT(refusal({"optimizer=null", "lr=1,2"}), HasSubstr("'optimizer' is not a key"))
+      << "a group has no short name";
+}
+
 TEST_F(SweepTest, UsesTheExperimentsOwnSeedsUnlessOthersAreGiven) {
   EXPECT_EQ(sweep({"epochs=1,2"}, {}).cells.size(), 4U);
 }
