@@ -15,8 +15,8 @@
 //   task:      Class(const Options&, const TaskSetup&)
 // An attention states its traits as `static constexpr AttentionTraits kTraits`. Models, datasets
 // and tasks list under `.takes` and `.gives` the fields and outputs they need and provide ("image",
-// "class", "logits"), and models under `.needs` the attention traits they rely on, so that a
-// mismatch is found before anything runs.
+// "class", "logits"), models under `.needs` the attention traits they rely on and under `.stacks`
+// the options that say how deep they are, so that a mismatch is found before anything runs.
 #pragma once
 
 #include "framework/contracts/attention.h"

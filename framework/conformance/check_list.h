@@ -50,6 +50,8 @@ inline constexpr CheckInfo kChecks[] = {
     {"large_logits", "logits of +-10000 give finite outputs and gradients"},
     {"single_token", "sequences of one token work"},
     {"trace", "tracing changes nothing and records what happened"},
+    {"losses", "what it adds to the loss is finite, and its gradient flows"},
+    {"after_step", "what follows an update changes parameters and buffers in place"},
     {"linear_cost", "no tensor of size Lq x Lk is made (trait linear_cost)"},
     {"inputs_unchanged", "inputs are not written to"},
     {"process_state", "the process stays as it is: threads, random numbers, folder, signals, ..."},

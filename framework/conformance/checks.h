@@ -56,4 +56,8 @@ std::string check_inputs_unchanged(const Fixture& fixture);
 std::string check_process_state(const Fixture& fixture);
 std::string check_memory(const Fixture& fixture);
 
+// training_checks.cpp
+std::string check_losses(const Fixture& fixture);
+std::string check_after_step(const Fixture& fixture);
+
 }  // namespace attnlab::conformance

@@ -46,6 +46,8 @@ constexpr CheckEntry<Fixture> kAttentionEntries[] = {
     {"large_logits", check_large_logits},
     {"single_token", check_single_token},
     {"trace", check_trace},
+    {"losses", check_losses},
+    {"after_step", check_after_step},
     {"linear_cost", check_linear_cost},
     {"inputs_unchanged", check_inputs_unchanged},
     {"process_state", check_process_state},

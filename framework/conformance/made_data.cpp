@@ -14,7 +14,8 @@ namespace attnlab::conformance {
 namespace {
 
 constexpr std::int64_t kExamples = 12, kClasses = 5, kVocabulary = 11, kChannels = 4, kLength = 6;
-constexpr std::int64_t kSide = 16;  // of an image
+constexpr std::int64_t kSide = 16;    // of an image
+constexpr std::int64_t kHorizon = 3;  // of a forecast
 /// What `targets` are beside `tokens`: one for each token, some of them not counted.
 constexpr const char* kNextTokens = "targets of tokens";
 
@@ -111,9 +112,14 @@ std::optional<MadeField> field_of_example(const std::string& name, bool uneven) 
                        return real;
                      }};
   }
-  if (name == "series") {
+  if (is_one_of(name, {"series", "calendar"})) {
     return MadeField{{.name = name, .shape = {length, kChannels}}, [](const Making& making) {
                        return making.draw.normal({making.length, kChannels}).to(at::kFloat);
+                     }};
+  }
+  if (name == "future") {
+    return MadeField{{.name = name, .shape = {kHorizon, kChannels}}, [](const Making& making) {
+                       return making.draw.normal({kHorizon, kChannels}).to(at::kFloat);
                      }};
   }
   if (is_one_of(name, {"tokens", "condition", "content"})) {

@@ -22,7 +22,8 @@ struct TaskFields {
 };
 
 bool is_output(std::string_view base) {
-  return base == "logits" || base == "features" || base == "tokens" || base == "nll";
+  return base == "logits" || base == "features" || base == "tokens" || base == "nll" ||
+         base == "forecast";
 }
 
 TaskFields fields_taken(const std::vector<std::string>& takes) {
@@ -33,7 +34,7 @@ TaskFields fields_taken(const std::vector<std::string>& takes) {
     if (is_output(base)) {
       taken.outputs.push_back(name);
     } else if (base == "class" || base == "targets" || base == "label" || base == "labels" ||
-               base == "link") {
+               base == "link" || base == "future") {
       taken.labels.push_back(name);
     } else if (base == "inverse") {
       taken.maps.push_back(name);
@@ -64,8 +65,8 @@ std::string inputs_of(const std::string& label, const TaskFields& taken) {
 std::vector<std::int64_t> rows_of_inputs(const std::string& label, std::int64_t rows) {
   const FieldName parsed = parse_field_name(label);
   if (!parsed.axis.empty()) return {rows};
-  return parsed.base == "targets" ? std::vector<std::int64_t>{kTargets}
-                                  : std::vector<std::int64_t>{};
+  return parsed.base == "targets" || parsed.base == "future" ? std::vector<std::int64_t>{kTargets}
+                                                             : std::vector<std::int64_t>{};
 }
 
 class Separable final : public Dataset {
@@ -84,6 +85,8 @@ class Separable final : public Dataset {
       const std::string_view base = parse_field_name(label).base;
       if (base == "labels") {
         info_.fields.push_back({.name = label, .shape = {kTargets}});
+      } else if (base == "future") {
+        info_.fields.push_back({.name = label, .shape = {kTargets, kProblemClasses}});
       } else {
         info_.fields.push_back({.name = label,
                                 .shape = shape,
@@ -117,8 +120,8 @@ class Separable final : public Dataset {
   }
 
  private:
-  /// The largest of the first inputs; of several numbers, which are above 0, one of them unknown in
-  /// some examples; of nodes, which look the same way.
+  /// The largest of the first inputs; of a forecast these themselves; of several numbers, which are
+  /// above 0, one of them unknown in some examples; of nodes, which look the same way.
   void add_label(NamedTensors& example, const std::string& label, const Tensor& inputs,
                  std::int64_t index) const {
     const std::string_view base = parse_field_name(label).base;
@@ -126,6 +129,8 @@ class Separable final : public Dataset {
       Tensor answers = inputs.narrow(0, 0, kTargets).gt(0).to(at::kFloat);
       if (index % 5 == 0) answers[index % kTargets] = std::numeric_limits<float>::quiet_NaN();
       example.set(label, answers);
+    } else if (base == "future") {
+      example.set(label, inputs.narrow(-1, 0, kProblemClasses).to(at::kFloat));
     } else if (base == "link") {
       const std::int64_t nodes = inputs.size(0);
       const Tensor all = at::arange(nodes * nodes, at::kLong);
@@ -152,7 +157,8 @@ class LinearModel final : public Model {
       const std::int64_t answers =
           parse_field_name(label).base == "labels" ? kTargets : kProblemClasses;
       const bool nll = parsed.base == "nll";
-      const std::int64_t width = nll || parsed.base == "logits" ? answers : kFeatures;
+      const bool answer = nll || parsed.base == "logits" || parsed.base == "forecast";
+      const std::int64_t width = answer ? answers : kFeatures;
       const Tensor start = Draw(7).normal({width, kFeatures}).to(at::kFloat) * 0.1;
       std::string name = output;
       std::replace(name.begin(), name.end(), '@', '_');

@@ -73,6 +73,7 @@ ModelSubject model_subject_of(Registry& registry, const Part& model, Registry& o
   subject.takes = manifest.takes;
   subject.gives = manifest.gives;
   subject.ensemble = manifest.ensemble;
+  for (const LayerStack& stack : stacks_of(model, manifest)) subject.stacks.push_back(stack.layers);
   subject.data = std::move(data);
   if (subject.attentions.empty()) {
     throw PluginError(model.path +

@@ -31,6 +31,8 @@ struct ModelSubject {
   /// What its plugin's manifest says.
   std::vector<std::string> takes, gives;
   bool ensemble = false;
+  /// How many layers each of its stacks has under its options; empty: its manifest says nothing.
+  std::vector<std::int64_t> stacks{};
   /// What it is fed; null: examples made up from `takes`.
   std::shared_ptr<const Dataset> data{};
 };

@@ -175,6 +175,17 @@ std::int64_t length_of(const Batch& batch) {
   return 0;
 }
 
+/// @param depths  that layers were built for (AttentionShape::layers)
+/// @param stacks  that the manifest says; nothing where that is empty
+void expect_declared(const std::set<std::int64_t>& depths,
+                     const std::vector<std::int64_t>& stacks) {
+  const std::set<std::int64_t> declared(stacks.begin(), stacks.end());
+  expect(declared.empty() || depths == declared,
+         fmt::format("layers are built for stacks of {}, and .stacks of its manifest says {}: name "
+                     "the options that the model gives as AttentionShape::layers",
+                     fmt::join(depths, ", "), fmt::join(declared, ", ")));
+}
+
 NamedTensors carrying_pass(Model& model, const Batch& batch, NamedTensors& carried) {
   const at::NoGradGuard no_gradients;
   ForwardPass pass;
@@ -231,10 +242,16 @@ std::string check_parameters(const ModelFixture& fixture) {
 
 std::string check_trace(const ModelFixture& fixture) {
   std::map<std::int64_t, int> built;
-  const AttentionBuilder builder = noting(fixture.subject().attentions[0].build, built);
+  std::set<std::int64_t> depths;
+  const AttentionBuilder noted = noting(fixture.subject().attentions[0].build, built);
+  const AttentionBuilder builder = [&](const AttentionShape& shape) {
+    depths.insert(shape.layers);
+    return noted(shape);
+  };
   const auto model = fixture.model({fixture.first_data(), builder});
   const Batch batch = in_double(batch_of(fixture.first_data(), {0, 1, 2}));
   if (built.empty()) throw NotApplicable("it builds no layer with the attention that it is given");
+  expect_declared(depths, fixture.subject().stacks);
   AttentionTrace trace;
   trace.weights = trace.logits = trace.norms = trace.entropy = true;
   NamedTensors traced;

@@ -19,8 +19,12 @@ bool holds(const FieldRule& rule, const Part& part) {
   if (rule.option.empty()) return true;
   const Node* value = find_key(part.options, rule.option);
   if (value == nullptr) return false;  // the value is wrong, which is said elsewhere
-  return value->text() == rule.value ||
-         canonical_text(*value) == canonical_text(Node::scalar(rule.value));
+  const auto is = [&](const Node& one) {
+    return one.text() == rule.value ||
+           canonical_text(one) == canonical_text(Node::scalar(rule.value));
+  };
+  if (value->is_list()) return std::any_of(value->items().begin(), value->items().end(), is);
+  return is(*value);
 }
 
 }  // namespace
@@ -71,12 +75,21 @@ std::string text_of(const std::vector<FieldRule>& rules) {
 
 void check_declared_fields(const DeclaredPart& declared) {
   const Manifest& manifest = declared.manifest;
-  for (const auto* texts : {&manifest.takes, &manifest.gives, &manifest.needs}) {
+  for (const auto* texts : {&manifest.takes, &manifest.gives, &manifest.needs, &manifest.stacks}) {
     for (const std::string& text : *texts) {
       const std::string option = parse_field_rule(text).option;
       if (option.empty() || find_option(manifest.options, option) != nullptr) continue;
       throw PluginError(fmt::format("'{}': there is no option '{}'", text, option));
     }
+  }
+  for (const std::string& text : manifest.needs) {
+    if (manifest.kind != Kind::attention || parse_field_rule(text).field == kConsecutive) continue;
+    throw PluginError(fmt::format("'{}': an attention needs '{}' or nothing", text, kConsecutive));
+  }
+  for (const std::string& text : manifest.stacks) {
+    const OptionSpec* const depth = find_option(manifest.options, parse_field_rule(text).field);
+    if (depth != nullptr && depth->type == OptionSpec::Type::integer && !depth->list) continue;
+    throw PluginError(fmt::format("'{}': it has no such option that is a whole number", text));
   }
 }
 

@@ -2,7 +2,8 @@
 //
 //   class                     always
 //   location?                 taken where it is there; given where the data have it
-//   class@node if head=node   only where the plugin's own option `head` is `node`
+//   class@node if head=node   only where the plugin's own option `head` is `node`, or, of a list,
+//                             holds it
 #pragma once
 
 #include <string>
@@ -14,14 +15,18 @@
 
 namespace attnlab {
 
+/// All that an attention may list under `.needs`: its layers of a stack must follow each other,
+/// since each reads what the one before has left in the ForwardState.
+inline constexpr const char* kConsecutive = "consecutive";
+
 struct FieldRule {
-  std::string field;          ///< "class@node"; of `needs` a trait
+  std::string field;          ///< "class@node"; of `needs` a trait, of `stacks` an option
   bool optional = false;      ///< with `?`
   std::string option, value;  ///< of the condition; empty: none
   bool operator==(const FieldRule&) const = default;
 };
 
-/// @param text  an entry of a manifest's `takes`, `gives` or `needs`
+/// @param text  an entry of a manifest's `takes`, `gives`, `needs` or `stacks`
 /// @throws PluginError for a text of another form.
 FieldRule parse_field_rule(const std::string& text);
 
@@ -41,9 +46,10 @@ struct DeclaredPart {
   const Manifest& manifest;
 };
 
-/// Checks what a manifest itself says of fields.
-/// @throws PluginError for a text of another form, and for a condition on an option that the plugin
-///         does not have.
+/// Checks what a manifest itself says of fields, needs and stacks.
+/// @throws PluginError for a text of another form, for a condition on an option that the plugin
+///         does not have, for an attention's need that is not known, and for a stack of a depth
+///         that is no whole number among its options.
 void check_declared_fields(const DeclaredPart& declared);
 
 /// Every field that `taker` takes must be given by one of `givers`, or may be.

@@ -45,11 +45,17 @@ std::int64_t fewest_layers(const Item& item) {
   return item.last ? 1 : item.every > 0 ? item.every : item.high + 1;
 }
 
-/// What an item names that a stack lacks; empty where it has it.
-std::string lack(const Item& item, std::int64_t layers) {
+/// What an item names that a stack lacks, and what to do; empty where it has it.
+/// @param key  as `check_choices` has it
+std::string lack(const Item& item, std::int64_t layers, const std::string& key) {
   if (fewest_layers(item) <= layers) return "";
-  if (item.every > 0) return fmt::format("chooses no layer of a stack of {}", layers);
-  return fmt::format("there is no layer {} in a stack of {}; they count from 0", item.high, layers);
+  const std::string stack =
+      fmt::format("a stack of {}{}", layers, key.empty() ? "" : " (" + key + ")");
+  if (item.every > 0) {
+    return fmt::format("chooses no layer of {}; take a smaller number, or make it deeper", stack);
+  }
+  return fmt::format("there is no layer {} in {}; name some of 0 to {}, or make it deeper",
+                     item.high, stack, layers - 1);
 }
 
 std::string named(const LayerChoice& choice) { return "attention.layers." + choice.key; }
@@ -83,13 +89,13 @@ LayerChoice parse_layer_choice(const std::string& key, const Place& place) {
 }
 
 void check_choices(const std::vector<const LayerChoice*>& choices,
-                   std::optional<std::int64_t> layers, Problems& problems) {
+                   std::optional<std::int64_t> layers, Problems& problems, const std::string& key) {
   const std::size_t before = problems.size();
   std::int64_t fewest = 1;
   for (const LayerChoice* choice : choices) {
     for (const Item& item : choice->items) {
       fewest = std::max(fewest, fewest_layers(item));
-      const std::string wrong = layers ? lack(item, *layers) : "";
+      const std::string wrong = layers ? lack(item, *layers, key) : "";
       if (wrong.empty()) continue;
       add_problem(problems, choice->place, fmt::format("{}: {}", named(*choice), wrong));
       break;

@@ -45,7 +45,9 @@ LayerChoice parse_layer_choice(const std::string& key, const Place& place);
 /// and layers that are not there.
 /// @param layers  of the stack; none: not known yet, and said is what is wrong in every stack that
 ///                has the layers which are named
+/// @param key     the option that says how many they are, "model.depth"; empty: not known
 void check_choices(const std::vector<const LayerChoice*>& choices,
-                   std::optional<std::int64_t> layers, Problems& problems);
+                   std::optional<std::int64_t> layers, Problems& problems,
+                   const std::string& key = "");
 
 }  // namespace attnlab

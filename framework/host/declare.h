@@ -34,6 +34,7 @@ constexpr std::string manifest_text(const PluginInfo& info) {
   out.member("summary", info.summary).member("citation", info.citation);
   out.member("licence", info.licence);
   out.member("takes", info.takes).member("gives", info.gives).member("needs", info.needs);
+  if constexpr (kind == Kind::model) out.member("stacks", info.stacks);
   if constexpr (kind == Kind::attention) {
     out.key("traits").open('{');
     Class::kTraits.each([&](std::string_view name, bool value) { out.member(name, value); });

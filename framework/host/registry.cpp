@@ -249,6 +249,17 @@ std::int64_t first_layer_with(const Part& mechanism, const Part& attention,
   return layer;
 }
 
+/// What a part's entry gets. Of an installed Python file: the file, its class, and the options.
+Node options_for(const Part& part) {
+  if (!is_python_name(part.path) || names_file(part)) return part.options;
+  const PythonName python = parse_python_name(part.path);
+  Node section = Node::map(part.place);
+  section.set("file", Node::scalar(python.file, part.place, /*quoted=*/true));
+  section.set("class", Node::scalar(python.name, part.place, /*quoted=*/true));
+  section.set("options", part.options);
+  return section;
+}
+
 Positions positions_of(const PositionsOptions& asked) {
   using Kind = Positions::Kind;
   const Kind kind = asked.use == "rotary"  ? Kind::rotary
@@ -275,7 +286,7 @@ const PluginEntry& Registry::load(Kind kind, const std::string& name) {
 
 std::shared_ptr<Dataset> Registry::dataset(const Part& part, const DatasetSetup& setup) {
   const PluginEntry& entry = load(Kind::dataset, lookup_name(part));
-  return build_part(part, [&] { return entry.dataset(part.options, setup); });
+  return build_part(part, [&] { return entry.dataset(options_for(part), setup); });
 }
 
 std::shared_ptr<Task> Registry::task(const Part& part, const TaskSetup& setup) {
@@ -285,16 +296,17 @@ std::shared_ptr<Task> Registry::task(const Part& part, const TaskSetup& setup) {
 
 std::shared_ptr<Model> Registry::model(const Part& part, const ModelSetup& setup) {
   const PluginEntry& entry = load(Kind::model, lookup_name(part));
-  return build_part(part, [&] { return entry.model(part.options, setup); });
+  return build_part(part, [&] { return entry.model(options_for(part), setup); });
 }
 
 std::shared_ptr<Attention> Registry::attention(const Part& part, const AttentionShape& shape) {
   const PluginEntry& entry = load(Kind::attention, lookup_name(part));
-  auto built = build_part(part, [&] { return entry.attention(part.options, shape); });
+  auto built = build_part(part, [&] { return entry.attention(options_for(part), shape); });
   const Manifest& manifest = *catalogue_.find(Kind::attention, lookup_name(part)).manifest;
   built->traits().each([&](std::string_view trait, bool honoured) {
     const auto declared = manifest.traits.find(std::string(trait));
-    if (declared != manifest.traits.end() && declared->second == honoured) return;
+    const bool says = declared != manifest.traits.end() && declared->second;
+    if (says == honoured) return;
     if (trait == "ordered" && !honoured && reads_both_ways(part)) return;
     throw PluginError(
         fmt::format("{}: attention '{}': the trait '{}' of its code differs from its kTraits; give "

@@ -48,6 +48,7 @@ const std::string kSmallPoints =
 /// two channels at least for each coordinate of a place, which rotary attention needs.
 std::string small(const std::string& id) {
   const std::map<std::string, std::string> options = {
+      {"dlinear", "{window: 3}"},
       {"graph_gps", "{dim: 8, depth: 2, heads: 2}"},
       {"point_transformer", kSmallPoints + "}"},
       {"crossvit",
@@ -56,6 +57,8 @@ std::string small(const std::string& id) {
       {"ia_detr",
        "{decoder: plain, swin: nano, window: 2, stride: 4, dim: 8, heads: 2, hidden: 8, depth: 2, "
        "queries: 3, many_queries: 2, bias_hidden: 4}"},
+      {"itransformer", "{dim: 8, depth: 2, heads: 2, hidden: 8}"},
+      {"patch_tst", "{patch: 3, stride: 2, dim: 8, depth: 2, heads: 2, hidden: 8}"},
       {"resnet", "{depth: 18, stages: 1}"},
       {"segmenter", "{dim: 8, depth: 2, heads: 2, patch_size: 8, mlp_ratio: 1, decoder_depth: 2}"},
       {"seq_pair_transformer", "{dim: 8, depth: 2, heads: 2, hidden: 8}"},
@@ -107,6 +110,11 @@ const Configured kConfigured[] = {
      "{dim: 8, depth: 2, heads: 2, patch_size: 8, mlp_ratio: 1, positions: none}"},
     {"vit_of_sinusoids", "vit",
      "{dim: 8, depth: 2, heads: 2, patch_size: 8, mlp_ratio: 1, positions: sinusoidal}"},
+    {"patch_tst_without_norm_and_padding", "patch_tst",
+     "{patch: 3, stride: 3, padding: false, dim: 8, depth: 2, heads: 2, hidden: 8, instance_norm: "
+     "false, head_dropout: 0.1, attention_dropout: 0.1}"},
+    {"patch_tst_with_residual_logits", "patch_tst",
+     "{patch: 3, stride: 2, dim: 8, depth: 2, heads: 2, hidden: 8, residual_logits: true}"},
     {"timeseries_relative", "timeseries_transformer",
      "{dim: 8, depth: 2, heads: 2, hidden: 8, positions: relative}"},
     {"timeseries_concatenated", "timeseries_transformer",

@@ -93,6 +93,7 @@ std::vector<Configured> installed() {
 }
 
 const Configured kConfigured[] = {
+    {"forecasting_by_huber", "forecasting", "{loss: huber, delta: 0.5, steps: [1, 3]}"},
     {"graph_regression_by_squares", "graph_regression", "{loss: mse, headline: rmse}"},
     {"graphs_by_roc_auc", "graph_classification", "{roc_auc: headline}"},
     {"nodes_by_recall", "node_classification", "{headline: recall}"},

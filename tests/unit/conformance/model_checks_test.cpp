@@ -73,6 +73,17 @@ TEST(ModelChecks, FindOutputsThatAreStatedWrongly) {
                         "batch's is [1, 5] float32"));
 }
 
+TEST(ModelChecks, FindStacksThatAreDeclaredWrongly) {
+  ModelSubject subject = model_subject(sound_forward);
+  subject.stacks = {2};
+  EXPECT_EQ(run_check("trace", subject).outcome, Outcome::passed);
+  for (const auto& wrong : std::vector<std::vector<std::int64_t>>{{3}, {2, 4}}) {
+    subject.stacks = wrong;
+    EXPECT_THAT(failure("trace", subject),
+                AllOf(HasSubstr("for stacks of 2, "), HasSubstr(".stacks of its manifest says")));
+  }
+}
+
 TEST(ModelChecks, NameAParameterThatNothingDependsOn) {
   const ModelSubject subject = model_subject(
       sound_forward, [](WrongModel& model) { model.register_parameter("idle", at::ones({3})); });

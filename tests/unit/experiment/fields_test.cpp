@@ -32,6 +32,11 @@ class ConditionalFields : public ::testing::Test {
     write(Kind::task, "places", {{"takes", {"logits", "position@node"}}});
     write(Kind::dataset, "graphs", {{"gives", {"type@node", "class@node", "position@node?"}}});
     write(Kind::dataset, "plain", {{"gives", {"type@node", "class@node"}}});
+    write(Kind::model, "many",
+          {{"takes", {"type@node"}},
+           {"gives", {"logits if heads=graph", "logits@node if heads=node"}},
+           {"options", list(R"([{"name": "heads", "type": "string", "list": true, "default": [],
+                                 "help": "", "choices": ["graph", "node"]}])")}});
     write(Kind::model, "broken", {{"takes", {"type@node"}}, {"gives", {"logits if hed=node"}}});
   }
   std::string refusal(const std::string& yaml) const {
@@ -58,6 +63,15 @@ TEST_F(ConditionalFields, CountUnderTheirOptionAlone) {
                     "gives type@node, class@node, position@node"}));
 }
 
+TEST_F(ConditionalFields, CountWhereAListHoldsTheValue) {
+  resolve("model: {use: many, heads: [graph, node]}\ntask: nodes\ndataset: graphs\n");
+  for (const std::string heads : {"[graph]", "[]"}) {
+    EXPECT_THAT(refusal("model: {use: many, heads: " + heads + "}\ntask: nodes\ndataset: graphs\n"),
+                HasSubstr("task 'nodes' takes 'logits@node', which nothing gives"))
+        << heads;
+  }
+}
+
 TEST_F(ConditionalFields, MayBeMissingWhereTheyAreOptional) {
   resolve("model: {use: gps, head: node}\ntask: nodes\ndataset: plain\n");
   resolve("model: gps\ntask: places\ndataset: graphs\n");  // the data may have it
@@ -68,7 +82,7 @@ TEST_F(ConditionalFields, MayBeMissingWhereTheyAreOptional) {
 TEST_F(ConditionalFields, OnAnOptionThatThePluginLacksAreItsMistake) {
   EXPECT_THAT(refusal("model: broken\ntask: nodes\ndataset: plain\n"),
               HasSubstr("broken.so: its manifest says 'logits if hed=node': there is no option "
-                        "'hed'; mend its .takes and .gives"));
+                        "'hed'; mend its .takes, .gives, .needs and .stacks"));
 }
 
 }  // namespace

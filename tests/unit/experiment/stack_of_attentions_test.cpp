@@ -5,13 +5,13 @@
 
 #include "framework/base/json.h"
 #include "framework/base/text.h"
-#include "framework/config/attention_section.h"
 #include "framework/config/origins.h"
 #include "framework/experiment/evaluations.h"
 #include "framework/experiment/explain.h"
 #include "framework/experiment/identity.h"
 #include "framework/experiment/keys.h"
 #include "framework/experiment/names.h"
+#include "framework/manifest/attention_section.h"
 #include "framework/manifest/option_lookup.h"
 #include "framework/runs/lock_file.h"
 #include "tests/support/made_parts.h"
@@ -237,14 +237,15 @@ TEST_F(StackTest, FindsWhatDependsOnTheNumberOfLayersWhenThatIsKnown) {
             "f.yaml:5:34: attention.layers.last: names layer 5, which attention.layers.5 names, "
             "too (f.yaml:5:47); a layer has one mechanism: take it out of one of them");
   EXPECT_EQ(message_of<ConfigError>([&] { mechanism_of(stack, 0, 3); }),
-            "f.yaml:5:47: attention.layers.5: there is no layer 5 in a stack of 3; they count "
-            "from 0");
+            "f.yaml:5:47: attention.layers.5: there is no layer 5 in a stack of 3; name some of 0 "
+            "to 2, or make it deeper");
   const Part every = resolve("{use: quest, layers: {every_4: quest, every_6: quest}}").attention;
   EXPECT_EQ(mechanism_of(every, 3, 8).layers.key, "every_4");
   EXPECT_THAT(message_of<ConfigError>([&] { mechanism_of(every, 0, 12); }),
               HasSubstr("attention.layers.every_6: names layer 11, which"));
   EXPECT_EQ(message_of<ConfigError>([&] { mechanism_of(every, 0, 5); }),
-            "f.yaml:5:50: attention.layers.every_6: chooses no layer of a stack of 5");
+            "f.yaml:5:50: attention.layers.every_6: chooses no layer of a stack of 5; take a "
+            "smaller number, or make it deeper");
 }
 
 TEST_F(StackTest, SaysEverythingThatIsWrongInEachLayer) {

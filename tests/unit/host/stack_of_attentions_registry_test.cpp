@@ -122,8 +122,8 @@ TEST(StackRegistry, ReachesTheLayersOfAModel) {
 TEST(StackRegistry, SaysWhereAKeyStandsWhoseLayerTheModelLacks) {
   EXPECT_EQ(
       message_of<ConfigError>([] { model_with(stack_of("{use: standard, layers: {7: quest}}")); }),
-      "f.yaml:1:37: attention.layers.7: there is no layer 7 in a stack of 2; they count "
-      "from 0");
+      "f.yaml:1:37: attention.layers.7: there is no layer 7 in a stack of 2; name some "
+      "of 0 to 1, or make it deeper");
   EXPECT_EQ(message_of<ConfigError>(
                 [] { model_with(stack_of("{use: standard, layers: {last: quest, 1: linear}}")); }),
             "f.yaml:1:37: attention.layers.last: names layer 1, which attention.layers.1 names, "
