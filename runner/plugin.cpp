@@ -17,9 +17,9 @@
 #include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/base/threads.h"
-#include "framework/config/attention_section.h"
 #include "framework/conformance/check_list.h"
 #include "framework/experiment/experiment.h"
+#include "framework/manifest/python_file.h"
 #include "runner/commands.h"
 #include "runner/process.h"
 #include "runner/sharing_command.h"
@@ -34,7 +34,7 @@ namespace fs = std::filesystem;
 constexpr const char* kHelp = R"(usage: attnlab plugin COMMAND
 
   attnlab plugin test ID|PATH [key=value ...]   check a plugin against its contract
-  attnlab plugin pack FOLDER                    one file that another lab can install
+  attnlab plugin pack FOLDER|FILE.py            one file that another lab can install
   attnlab plugin install FILE|FOLDER|URL|NAME   install plugins of other labs, checked
   attnlab plugin upgrade [NAME ...]             newer versions from the indices added
   attnlab plugin remove NAME ...                remove installed plugins

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "framework/base/text.h"
-#include "framework/config/attention_section.h"
 #include "framework/experiment/compositions.h"
 #include "framework/manifest/python_file.h"
 
@@ -56,8 +55,9 @@ const Candidate& find_plugin(const Catalogue& catalogue, const std::string& word
     }
   }
   for (const Candidate& candidate : catalogue.candidates()) {
-    if (!candidate.refused.empty() &&
-        candidate.path.find(fmt::format("/{}.so", word)) != std::string::npos) {
+    if (candidate.refused.empty()) continue;
+    for (const char* ending : {".so", ".py"}) {
+      if (candidate.path.find(fmt::format("/{}{}", word, ending)) == std::string::npos) continue;
       throw PluginError(candidate.refused);
     }
   }
@@ -73,8 +73,9 @@ TestedPlugin tested_plugin(const std::string& path, const Words& overrides,
     return tested;
   }
   const std::string key(name_of(kind));
-  const std::string path_or_name =
-      is_python_name(path) ? tested.catalogue.candidates().front().path : tested.manifest().name;
+  const Candidate& own = tested.catalogue.candidates().front();
+  const bool by_file = is_python_name(own.path) && own.manifest->python_class.empty();
+  const std::string path_or_name = by_file ? own.path : own.manifest->name;
   Words changes = {fmt::format("{}.use={}", key, path_or_name)};
   for (const std::string& change : overrides) changes.push_back(fmt::format("{}.{}", key, change));
   tested.experiment = load_experiment(find_composition(experiment, "experiments"), changes,

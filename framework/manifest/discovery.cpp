@@ -13,7 +13,7 @@
 
 #include "framework/base/side_by_side.h"
 #include "framework/base/text.h"
-#include "framework/manifest/python_file.h"
+#include "framework/manifest/python_plugin.h"
 
 namespace attnlab {
 namespace {
@@ -75,6 +75,10 @@ std::error_code closed_above(const std::string& path) {
 void read_candidate(Candidate& candidate, const Stamp& host_stamp) {
   if (!candidate.refused.empty()) return;
   try {
+    if (fs::path(candidate.path).extension() == ".py") {
+      candidate = python_plugin(candidate.path);
+      return;
+    }
     candidate.manifest = read_manifest(candidate.path);
     const auto differences = stamp_differences(host_stamp, candidate.manifest->stamp);
     if (!differences.empty()) {
@@ -106,7 +110,8 @@ void read_candidates(std::vector<Candidate>& candidates, const Stamp& host_stamp
 
 /// Whether it is a folder that could not be listed: all others without a manifest are libraries.
 bool is_folder(const Candidate& candidate) {
-  return !candidate.manifest && fs::path(candidate.path).extension() != ".so";
+  const fs::path ending = fs::path(candidate.path).extension();
+  return !candidate.manifest && ending != ".so" && ending != ".py";
 }
 
 std::string key_of(const Manifest& manifest) {
@@ -189,7 +194,7 @@ Catalogue Catalogue::of_this_program() {
 Catalogue Catalogue::of_file(const std::string& path) {
   Catalogue catalogue({}, read_stamp(Installation::of_this_program().library()));
   if (is_python_name(path)) {
-    catalogue.candidates_.push_back(python_file(parse_python_name(path)).candidate);
+    catalogue.candidates_.push_back(candidate_of_python(parse_python_name(path)));
     return catalogue;
   }
   catalogue.candidates_.push_back(candidate_at(fs::absolute(path).string()));
@@ -216,7 +221,7 @@ void Catalogue::look_into(const std::string& folder) {
     candidates_.push_back(closed_folder(folder, error));
   }
   for (const std::string& path : entries) {
-    if (fs::path(path).extension() != ".so") continue;
+    if (fs::path(path).extension() != ".so" && !is_python_plugin(path)) continue;
     struct stat file {};
     if (::stat(path.c_str(), &file) == 0 && !files_.emplace(file.st_dev, file.st_ino).second)
       continue;

@@ -24,7 +24,7 @@ struct SearchPlace {
 
 /// A file that was looked at, or a folder that could not be.
 struct Candidate {
-  std::string path;
+  std::string path;                  ///< of one in Python with its class: a `PythonName`
   std::optional<Manifest> manifest;  ///< empty when it could not be read
   std::string refused;               ///< why it cannot be used; empty when it can
   bool duplicate = false;            ///< refused because another file has the same name
@@ -37,8 +37,9 @@ std::vector<SearchPlace> search_places(const Installation& installation);
 /// All plugins that can be found.
 class Catalogue {
  public:
-  /// Looks at every *.so in the places and, one level deep, in their folders attention/, model/,
-  /// task/ and dataset/. Two files of one kind and name are both refused.
+  /// Looks at every *.so, and every Python file with a manifest (python_plugin.h), in the places
+  /// and, one level deep, in their folders attention/, model/, task/ and dataset/. Two files of one
+  /// kind and name are both refused.
   Catalogue(const std::vector<SearchPlace>& places, const Stamp& host_stamp);
   /// With the places and the stamp of this program's installation.
   static Catalogue of_this_program();

@@ -10,7 +10,7 @@
 #include "framework/base/text.h"
 #include "framework/manifest/elf.h"
 #include "framework/manifest/presets.h"
-#include "framework/manifest/python_file.h"
+#include "framework/manifest/python_plugin.h"
 #include "framework/manifest/schema_json.h"
 
 namespace attnlab {
@@ -78,6 +78,7 @@ Manifest parse_manifest(const std::string& text) {
   manifest.takes = names_in(root, "takes");
   manifest.gives = names_in(root, "gives");
   manifest.needs = names_in(root, "needs");
+  if (root.contains("stacks")) manifest.stacks = names_in(root, "stacks");  // of models
   if (manifest.kind == Kind::attention) {
     manifest.traits = root.at("traits").get<std::map<std::string, bool>>();
     for (const auto& [trait, honoured] : manifest.traits) check_name("traits", trait);
@@ -94,11 +95,12 @@ Manifest parse_manifest(const std::string& text) {
                             option.name));
   }
   manifest.stamp = parse_stamp(root.at("stamp"));
+  manifest.python_class = root.value("python_class", "");
   return manifest;
 }
 
 Manifest read_manifest(const std::string& path) {
-  if (is_python_name(path)) return *python_file(parse_python_name(path)).candidate.manifest;
+  if (is_python_name(path)) return *candidate_of_python(parse_python_name(path)).manifest;
   constexpr const char* kRemedy = "; rebuild it with attnlab_add_plugin(), or remove the file";
   std::vector<std::optional<std::string>> texts;
   try {
@@ -108,6 +110,7 @@ Manifest read_manifest(const std::string& path) {
   }
   try {
     Manifest manifest = parse_manifest(*texts[0]);
+    manifest.python_class.clear();  // whatever it says, its stamp counts
     if (texts[1]) manifest.stamp["sdk"] = *texts[1];
     if (texts[2]) add_presets(*texts[2], manifest.options);
     return manifest;
@@ -144,6 +147,11 @@ std::vector<std::string> stamp_differences(const Stamp& expected, const Stamp& f
                                       one_line(want), one_line(have)));
   }
   return differences;
+}
+
+std::vector<std::string> stamp_differences(const Stamp& host, const Manifest& plugin) {
+  if (!plugin.python_class.empty()) return {};
+  return stamp_differences(host, plugin.stamp);
 }
 
 }  // namespace attnlab

@@ -48,7 +48,11 @@ struct PluginInfo {
   std::string_view licence{};   ///< SPDX identifier, of code or data
   Names takes{};                ///< fields and outputs that it needs: "image", "class", "logits"
   Names gives{};                ///< fields or outputs that it provides
-  Names needs{};                ///< attention traits that a model relies on: "causal"
+  /// Attention traits that a model relies on: "causal". Of an attention "consecutive": its layers
+  /// of a stack must follow each other, since each reads what the one before left in the state.
+  Names needs{};
+  /// Of a model: its options that say how many attention layers each of its stacks has: "depth".
+  Names stacks{};
   /// A model that can hold many members (ModelSetup::members); a task whose `losses` of members are
   /// what `step` gives each of them.
   bool ensemble = false;

@@ -29,15 +29,6 @@ using nlohmann::json;
 constexpr const char* kInterpreter = "ATTNLAB_PYTHON";
 constexpr const char* kKeptBelow = "python/";
 
-/// The interpreter: of the environment variable, else that of this build, else on PATH.
-std::string python_program() {
-  const char* const given = std::getenv(kInterpreter);
-  if (given != nullptr && *given != '\0') return given;
-  const std::string built = ATTNLAB_PYTHON_PROGRAM;
-  std::error_code error;
-  return !built.empty() && fs::exists(built, error) ? built : "python3";
-}
-
 struct Told {
   int exit_code = -1;
   std::string text;  ///< output and errors
@@ -136,6 +127,10 @@ PythonFile read(const PythonName& name, AnyKind kind) {
     all += source + '\0' + sha256_text_of_file(file.folder + "/" + source) + '\n';
   }
   file.contents = sha256_text(all);
+  for (const json& one : said.at("outside")) {
+    const Place place{one.at(0).get<std::string>(), one.at(1).get<int>(), one.at(2).get<int>()};
+    file.outside.push_back(fmt::format("{}: {}", place.str(), one.at(3).get<std::string>()));
+  }
   const bool attention = said.at("kind").get<std::string>() == name_of(Kind::attention);
   file.candidate.path =
       attention ? name.text() : PythonName{name.file, said.at("class").get<std::string>()}.text();
@@ -222,6 +217,10 @@ const PythonFile& python_file(const PythonName& name, AnyKind kind) {
   return files.of({path.string(), name.name}, kind);
 }
 
+const PythonFile* kept_python_file(const PythonName& name) {
+  return ReadFiles::of_this_process().kept(name, std::nullopt);
+}
+
 PythonName located_name(const Node& section) {
   PythonName name = python_name(section);
   const fs::path file = name.file;
@@ -241,13 +240,21 @@ PythonName located_name(const Node& section) {
 std::string name_in_run(const std::string& name, const std::string& run_folder) {
   if (!is_python_name(name)) return name;
   const PythonName python = parse_python_name(name);
-  if (ReadFiles::of_this_process().kept(python, std::nullopt) != nullptr) return name;
+  if (kept_python_file(python) != nullptr) return name;
   return PythonName{(fs::path(run_folder) / python.file).string(), python.name}.text();
 }
 
 std::string declared_at(const PythonFile& file, const OptionSpec& option) {
   const Place& place = option.default_value.place();
   return place.file == parse_python_name(file.candidate.path).file ? place.str() : "";
+}
+
+std::string python_program() {
+  const char* const given = std::getenv(kInterpreter);
+  if (given != nullptr && *given != '\0') return given;
+  const std::string built = ATTNLAB_PYTHON_PROGRAM;
+  std::error_code error;
+  return !built.empty() && fs::exists(built, error) ? built : "python3";
 }
 
 std::string python_library() {

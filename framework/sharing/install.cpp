@@ -9,15 +9,24 @@
 
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
-#include "framework/base/sha256.h"
 #include "framework/base/text.h"
+#include "framework/experiment/installed.h"
+#include "framework/manifest/python_plugin.h"
 #include "framework/sharing/binaries.h"
+#include "framework/sharing/foreign_json.h"
 #include "framework/sharing/install_checks.h"
 
 namespace attnlab::sharing {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// Whether a bundle holds a Python file, which nothing has to build.
+bool is_python(const Bundle& bundle) {
+  const std::string path = fmt::format("python/{}.py", bundle.contents.id.name);
+  return std::any_of(bundle.files.begin(), bundle.files.end(),
+                     [&](const ArchiveFile& file) { return file.path == path; });
+}
 
 /// An installation under way, in its staging folder.
 struct Staging {
@@ -48,6 +57,12 @@ std::vector<ArchiveFile> files_below(const Bundle& bundle, const std::string& fo
 
 void take_library(Staging& making) {
   const std::string name = making.bundle.contents.id.name + ".so";
+  if (is_python(making.bundle)) {
+    write_files(files_below(making.bundle, "python"), making.folder);
+    making.library = fmt::format("{}/python/{}.py", making.folder, making.bundle.contents.id.name);
+    making.built = "python";
+    return;
+  }
   making.library = making.folder + "/" + name;
   for (const Binary& binary : making.bundle.contents.binaries) {
     if (making.options.from_source) break;
@@ -75,15 +90,54 @@ void take_library(Staging& making) {
   making.built = "source";
 }
 
+/// Whether two manifests of one Python file say the same. An attnlab with more traits names those
+/// that the file does not have, too.
+bool same_but_for_lacks(const std::string& first, const std::string& second) {
+  const auto without_lacks = [](const std::string& text) {
+    nlohmann::json manifest = parse_json(text);
+    if (!manifest.contains("traits")) return manifest;
+    nlohmann::json honoured = nlohmann::json::array();
+    for (const auto& [trait, value] : manifest.at("traits").items()) {
+      if (value == true) honoured.push_back(trait);
+    }
+    manifest["traits"] = std::move(honoured);
+    return manifest;
+  };
+  return without_lacks(first) == without_lacks(second);
+}
+
+/// Puts the manifest beside a Python file, by which the host finds it. The file must be what the
+/// bundle says, and import nothing but what is in the bundle.
+void describe_python(const Staging& making) {
+  const std::string& packed = making.bundle.file("manifest.json").bytes;
+  const Manifest said = parse_manifest(packed);
+  const PythonFile& file = python_file({making.library, said.python_class}, said.kind);
+  if (!file.outside.empty()) throw BundleError(file.outside.front());
+  const std::string own = packed_manifest(file, making.bundle.contents.id.lab);
+  if (!same_but_for_lacks(own, packed)) {
+    throw BundleError("the Python file is not what the manifest in the bundle says");
+  }
+  for (const ArchiveFile& one : files_below(making.bundle, "python")) {
+    const std::string path = one.path.substr(one.path.find('/') + 1);
+    const auto& sources = file.sources;
+    if (std::find(sources.begin(), sources.end(), path) != sources.end()) continue;
+    throw BundleError(fmt::format("'{}' is a file that {}.py does not import", one.path,
+                                  making.bundle.contents.id.name));
+  }
+  write_file(manifest_beside(making.library), own);
+}
+
 /// The library must be what the bundle says that it is.
 void check_manifest(Staging& making) {
   making.begin("manifest");
+  const bool python = making.built == "python";
+  if (python) describe_python(making);
   const Manifest manifest = read_manifest(making.library);
   check_says(making.bundle.contents, manifest);
-  if (!same_but_for_stamp(manifest.json, making.bundle.file("manifest.json").bytes)) {
+  if (!python && !same_but_for_stamp(manifest.json, making.bundle.file("manifest.json").bytes)) {
     throw BundleError("the library's manifest is not the one in the bundle");
   }
-  const auto differences = stamp_differences(making.tools.host, manifest.stamp);
+  const auto differences = stamp_differences(making.tools.host, manifest);
   if (!differences.empty()) {
     throw BundleError("the library does not fit this attnlab: " + join(differences, "; "));
   }
@@ -180,7 +234,7 @@ Installed make(const InstallSource& given, const Store& store, Keyring& keys,
     one.kind = bundle.contents.kind;
     one.version = bundle.contents.version;
     one.bundle = bundle.sha256;
-    one.library_hash = sha256_text_of_file(making.library);
+    one.library_hash = installed_hash(making.library);
     one.key = signer_of(bundle);
     one.replaces = given.replaces;
     one.built = making.built;
@@ -244,11 +298,13 @@ Installed install(const std::string& bytes, const std::string& origin, const Sto
   });
   const StoreLock lock(store.places(), options.say);
   store.clean();
-  verify(origin, [&] { store.check_name_is_free(bundle.contents.id, bundle.contents.kind); });
+  verify(origin, [&] {
+    store.check_name_is_free(bundle.contents.id, bundle.contents.kind, is_python(bundle));
+  });
   const std::optional<Installed> active = store.find(bundle.contents.id.str());
   const bool same = active && active->bundle == bundle.sha256;
   if (same && !options.from_source && (active->kit || !options.kit) && damage_of(*active).empty() &&
-      stamp_differences(tools.host, read_manifest(active->library()).stamp).empty()) {
+      stamp_differences(tools.host, read_manifest(active->library())).empty()) {
     options.say(active->label() + " is installed already");
     keys.note_installation({active->id, active->version, active->bundle}, bundle.signer, nullptr);
     return *active;

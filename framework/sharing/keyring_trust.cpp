@@ -10,8 +10,10 @@ namespace attnlab::sharing {
 
 void refuse_reserved(const std::string& lab, const std::string& what) {
   if (!is_reserved_lab(lab)) return;
-  throw TrustError(fmt::format(
-      "{}: REFUSED: lab '{}' is attnlab itself, or looks like it; take another name", what, lab));
+  const char* const why = look_of(lab) == look_of("attnlab")
+                              ? "is attnlab itself, or looks like it"
+                              : "is what attnlab calls Python files by, or looks like it";
+  throw TrustError(fmt::format("{}: REFUSED: lab '{}' {}; take another name", what, lab, why));
 }
 
 bool Keyring::take(const Revocation& revocation) {

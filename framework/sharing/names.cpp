@@ -110,7 +110,9 @@ std::string look_of(std::string_view name) {
   return look;
 }
 
-bool is_reserved_lab(const std::string& lab) { return look_of(lab) == look_of("attnlab"); }
+bool is_reserved_lab(const std::string& lab) {
+  return look_of(lab) == look_of("attnlab") || look_of(lab) == look_of("python");
+}
 
 void check_version(const std::string& version) {
   Version parsed;

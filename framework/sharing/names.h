@@ -29,7 +29,8 @@ Id parse_id(const std::string& text);
 /// Two names with the same look could be taken for each other.
 std::string look_of(std::string_view name);
 
-/// Whether a lab's name is attnlab's own, or could be taken for it: nobody else may have it.
+/// Whether a lab's name is attnlab's own, or could be taken for it: nobody else may have it. Nor
+/// may anybody be called `python`, as the ids of files that compositions name begin.
 bool is_reserved_lab(const std::string& lab);
 
 /// Numbers separated by dots, then perhaps "-" and letters: 1.2.0, 0.3, 2.0.0-beta1.

@@ -3,7 +3,7 @@
 
 #include "framework/base/files.h"
 #include "framework/base/parsed_json.h"
-#include "framework/base/sha256.h"
+#include "framework/experiment/installed.h"
 #include "framework/sharing/store.h"
 
 namespace attnlab::sharing {
@@ -50,8 +50,9 @@ void write_record(const Installed& one) {
 std::string damage_of(const Installed& one) {
   if (!one.problem.empty()) return one.problem;
   try {
-    if (sha256_text_of_file(one.library()) != one.library_hash)
+    if (installed_hash(one.library()) != one.library_hash) {
       return one.library() + ": was altered";
+    }
     const Bundle bundle = read_bundle(one.bundle_file());
     if (bundle.sha256 != one.bundle) return one.bundle_file() + ": was altered";
     if (bundle.contents.id != one.id || bundle.contents.version != one.version) {

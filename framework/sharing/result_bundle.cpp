@@ -10,6 +10,7 @@
 #include "framework/base/text.h"
 #include "framework/config/frozen.h"
 #include "framework/config/problems.h"
+#include "framework/manifest/python_file.h"
 #include "framework/runs/evaluations.h"
 #include "framework/runs/run_records.h"
 #include "framework/sharing/configured_entries.h"
@@ -86,6 +87,28 @@ std::string weights_of(const RunRecord& run) {
   return chooses ? "best.safetensors" : "checkpoint.safetensors";
 }
 
+/// What a run keeps of Python files: code, as a plugin is. Empty: nothing.
+/// @throws DataError for what is no plain file.
+std::vector<std::string> python_files_of(const std::string& run) {
+  const fs::path folder = fs::path(run) / "python";
+  refuse_to_pack_link(folder.string());
+  std::vector<std::string> files;
+  std::error_code error;
+  fs::recursive_directory_iterator at(folder, error);
+  for (; !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
+    refuse_to_pack_link(at->path().string());
+    if (at->is_regular_file() && at->path().extension() == ".py") {
+      files.push_back(at->path().string().substr(run.size() + 1));
+    }
+  }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    throw FileError(fmt::format("{}: cannot be read: {}; check its permissions", folder.string(),
+                                error.message()));
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
 /// What the run learned; a result may be of the best epoch's model, which counts then.
 void add_checkpoints(const RunRecord& run, const std::string& to, ResultFiles& out) {
   std::set<std::string> added;
@@ -125,10 +148,17 @@ void add_run(const RunRecord& run, std::size_t number, bool checkpoints, ResultF
   }
   const std::string to = fmt::format("runs/run-{:05}/", number);
   for (const char* name : kOfARun) add_file(run.folder + "/" + name, to + name, out.files);
+  for (const std::string& file : python_files_of(run.folder)) {
+    add_file(run.folder + "/" + file, to + file, out.files);
+  }
   if (checkpoints) add_checkpoints(run, to, out);
   std::size_t count = 0;
   for (const fs::path& file : evaluations_of(run.folder)) {
-    add_file(file.string(), fmt::format("{}evaluations/{:05}.json", to, ++count), out.files);
+    const std::string name = fmt::format("{}evaluations/{:05}", to, ++count);
+    add_file(file.string(), name + ".json", out.files);
+    // Predictions stand beside their result.
+    add_file(fs::path(file).replace_extension(".safetensors").string(), name + ".safetensors",
+             out.files);
   }
   note_entries_without_result(run, out);
 }
@@ -149,6 +179,15 @@ void note_missing_evaluations(const RunRecord& run, const ResultLocks& locks, Re
   }
 }
 
+/// Whether a part is a Python file that the run keeps, so that it is in the file.
+bool is_kept(const LockedPart& part, const RunRecord& run) {
+  if (!part.id.starts_with(kPythonLab)) return false;
+  const std::string name = "/" + part.id.substr(kPythonLab.size()) + ".py";
+  const std::vector<std::string> files = python_files_of(run.folder);
+  return std::any_of(files.begin(), files.end(),
+                     [&](const std::string& file) { return file.ends_with(name); });
+}
+
 /// The bundles that a run's lock names, from the store.
 void add_plugins(const RunRecord& run, const std::vector<Installed>& installed,
                  std::set<std::string>& done, ResultFiles& out) {
@@ -162,6 +201,7 @@ void add_plugins(const RunRecord& run, const std::vector<Installed>& installed,
   for (const LockedPart& part : locks->parts) {
     if (part.bundle.empty()) {
       const std::string lab = part.id.substr(0, part.id.find('/'));
+      if (is_kept(part, run)) continue;
       if (lab != "attnlab" && done.insert(part.id).second) {
         out.notes.push_back(
             fmt::format("{} {}: was not installed from a bundle and is not in the "

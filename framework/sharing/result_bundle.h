@@ -12,7 +12,8 @@ namespace attnlab::sharing {
 
 /// The files of a result.
 struct ResultFiles {
-  std::vector<ArchiveFile> files;  ///< runs/run-00001/..., tables/..., plugins/...
+  /// runs/run-00001/..., with what runs keep of Python files; tables/..., plugins/...
+  std::vector<ArchiveFile> files;
   std::vector<std::string> notes;  ///< what a reader must know
 };
 

@@ -3,15 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
+#include "framework/config/frozen.h"
+#include "framework/runs/kept_python.h"
 #include "framework/runs/lock_file.h"
 #include "framework/sharing/foreign_json.h"
 #include "framework/sharing/hash.h"
 
 namespace attnlab::sharing {
 
+namespace fs = std::filesystem;
 using nlohmann::json;
 
 std::string LockedPart::label() const {
@@ -54,6 +58,43 @@ std::optional<ResultLocks> read_locks(const std::string& run_folder) {
   ResultLocks locks;
   locks.add(read_text(path, kLargestRecord));
   return locks;
+}
+
+std::set<SharedClass> shared_classes(const std::string& folder) {
+  std::set<SharedClass> all;
+  std::set<std::string> named;  // whole paths
+  for (const NamedClass& one : classes_in(frozen_file(folder + "/config.yaml"))) {
+    const std::string path = fs::weakly_canonical(fs::path(folder) / one.name.file).string();
+    if (!one.name.file.starts_with("python/") || !is_there(path)) {
+      throw TrustError(
+          fmt::format("{}/config.yaml: REFUSED: it names the Python file '{}', which is not kept "
+                      "with the run",
+                      folder, one_line(one.name.file, 200)));
+    }
+    const PythonFile& file = python_file({path, one.name.name}, one.kind);
+    if (file.kept_name() != one.name.file) {
+      throw TrustError(
+          fmt::format("{}: REFUSED: it is not the file that the run used, which would "
+                      "be called so by its contents",
+                      path));
+    }
+    for (const std::string& source : file.sources) named.insert(file.folder + "/" + source);
+    SharedClass shared{one.name.text(), {}, PythonName{path, one.name.name}.text()};
+    for (const auto& [option, value] : one.options.entries()) {
+      shared.options.push_back(fmt::format("options.{}={}", option, to_flow(value)));
+    }
+    all.insert(std::move(shared));
+  }
+  std::error_code error;
+  fs::recursive_directory_iterator at(fs::weakly_canonical(fs::path(folder) / "python"), error);
+  for (; !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
+    if (at->is_directory() || named.count(at->path().string()) > 0) continue;
+    throw TrustError(
+        fmt::format("{}: REFUSED: it is no Python file that the run's configuration "
+                    "names, nor imported by one",
+                    at->path().string()));
+  }
+  return all;
 }
 
 void refuse_plugins_without_lock(const Bundle& result, const ResultLocks& locks) {

@@ -42,6 +42,22 @@ struct ResultLocks {
 /// @throws BundleError for a damaged one.
 std::optional<ResultLocks> read_locks(const std::string& run_folder);
 
+/// A class in a Python file that a result's run names and keeps. Runs may share one.
+struct SharedClass {
+  std::string name;                  ///< as configurations name it: a `PythonName`
+  std::vector<std::string> options;  ///< "options.temperature=2", what it is given
+  std::string path;                  ///< the name with the whole path of one of them
+  bool operator<(const SharedClass& other) const {
+    return std::tie(name, options) < std::tie(other.name, other.options);
+  }
+};
+
+/// The Python files in an unpacked run of a result, which whoever repeats it will run.
+/// @param folder  of the run
+/// @throws TrustError for one that the run's configuration does not name, or that is not what its
+/// name there says, and for a configuration that names one elsewhere; PluginError.
+std::set<SharedClass> shared_classes(const std::string& folder);
+
 /// Refuses plugins in a result that no run used: whoever repeats the runs would install them.
 /// @throws TrustError naming one.
 void refuse_plugins_without_lock(const Bundle& result, const ResultLocks& locks);

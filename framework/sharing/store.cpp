@@ -73,7 +73,8 @@ std::optional<std::array<std::string, 3>> entry_behind(const fs::path& link) {
   const fs::path target = fs::read_symlink(link, error);
   std::vector<std::string> parts;
   for (const fs::path& part : target) parts.push_back(part.string());
-  if (error || parts.size() != 6 || parts[0] != ".." || parts[1] != "installed") {
+  const bool python = parts.size() == 7 && parts[5] == "python";
+  if (error || (parts.size() != 6 && !python) || parts[0] != ".." || parts[1] != "installed") {
     return std::nullopt;
   }
   return std::array{parts[2], parts[3], parts[4]};
@@ -167,37 +168,45 @@ std::string Store::new_staging() const {
   return folder;
 }
 
-std::string Store::link_of(const Id& id, const std::string& kind) const {
-  return fmt::format("{}/{}/{}.so", places_.plugins(), kind, id.name);
+std::string Store::link_of(const Id& id, const std::string& kind, bool python) const {
+  return fmt::format("{}/{}/{}{}", places_.plugins(), kind, id.name, python ? ".py" : ".so");
 }
 
-void Store::check_name_is_free(const Id& id, const std::string& kind) const {
+void Store::check_name_is_free(const Id& id, const std::string& kind, bool python) const {
   for (const char* other : kKinds) {
-    if (other == kind) continue;
-    const auto entry = entry_behind(link_of(id, other));
-    if (!entry || (*entry)[0] != id.lab || (*entry)[1] != id.name) continue;
-    throw ConfigError(
-        fmt::format("{0} is installed here as {1}, and this one is {2}: an id has one kind. Remove "
-                    "the other first: attnlab plugin remove {0}",
-                    id.str(), with_article(other), with_article(kind)));
+    for (const bool in_python : {false, true}) {
+      const auto entry = entry_behind(link_of(id, other, in_python));
+      if (!entry || (*entry)[0] != id.lab || (*entry)[1] != id.name) continue;
+      if (other == kind && in_python == python) continue;
+      const auto what = [](const std::string& one, bool file) {
+        return with_article(one) + (file ? " in Python" : "");
+      };
+      throw ConfigError(fmt::format(
+          "{0} is installed here as {1}, and this one is {2}: an id has one kind. Remove the other "
+          "first: attnlab plugin remove {0}",
+          id.str(), what(other, in_python), what(kind, python)));
+    }
   }
-  const std::string link = link_of(id, kind);
-  std::error_code error;
-  if (fs::symlink_status(link, error).type() == fs::file_type::not_found) return;
-  const auto entry = entry_behind(link);
-  if (entry && (*entry)[0] == id.lab && (*entry)[1] == id.name) return;
-  throw ConfigError(fmt::format(
-      "the name '{}' is taken by {}; remove it first", id.name,
-      entry ? fmt::format("{0}/{1} (attnlab plugin remove {0}/{1})", (*entry)[0], (*entry)[1])
-            : link + ", which was not installed from a bundle"));
+  for (const bool in_python : {false, true}) {
+    const std::string link = link_of(id, kind, in_python);
+    std::error_code error;
+    if (fs::symlink_status(link, error).type() == fs::file_type::not_found) continue;
+    const auto entry = entry_behind(link);
+    if (entry && (*entry)[0] == id.lab && (*entry)[1] == id.name) continue;
+    throw ConfigError(fmt::format(
+        "the name '{}' is taken by {}; remove it first", id.name,
+        entry ? fmt::format("{0}/{1} (attnlab plugin remove {0}/{1})", (*entry)[0], (*entry)[1])
+              : link + ", which was not installed from a bundle"));
+  }
 }
 
 void Store::link(const Installed& one) const {
-  check_name_is_free(one.id, one.kind);
-  const std::string link = link_of(one.id, one.kind);
+  check_name_is_free(one.id, one.kind, one.python());
+  const std::string link = link_of(one.id, one.kind, one.python());
   make_folder(fs::path(link).parent_path().string());
-  const std::string target = fmt::format("../installed/{}/{}/{}/{}.so", one.id.lab, one.id.name,
-                                         name_of_entry(one.folder), one.id.name);
+  const std::string target =
+      fmt::format("../installed/{}/{}/{}{}", one.id.lab, one.id.name, name_of_entry(one.folder),
+                  one.library().substr(one.folder.size()));
   const std::string temporary =
       fmt::format("{}/.link-{}", places_.installed(), static_cast<long>(::getpid()));
   ::unlink(temporary.c_str());
@@ -237,7 +246,10 @@ Installed Store::activate(const std::string& staging, const Installed& one) cons
 }
 
 void Store::remove(const Installed& one) const {
-  const std::string link = link_of(one.id, one.kind);
+  std::string link = link_of(one.id, one.kind, one.python());
+  if (!one.problem.empty() && !entry_behind(link)) {  // its record does not say that it is one
+    link = link_of(one.id, one.kind, /*python=*/true);
+  }
   if (::unlink(link.c_str()) != 0) fail(link, "remove");
   clean();
 }
@@ -254,7 +266,9 @@ void Store::clean() const {
   std::error_code ignored;
   for (const char* kind : kKinds) {  // also what a link leads to that is not written as ours are
     for (const fs::path& link : all_in(fmt::format("{}/{}", places_.plugins(), kind))) {
-      kept.insert(fs::weakly_canonical(link, ignored).parent_path().string());
+      const fs::path folder = fs::weakly_canonical(link, ignored).parent_path();
+      kept.insert(folder.string());
+      if (link.extension() == ".py") kept.insert(folder.parent_path().string());
     }
   }
   for (const std::string& lab : folders_in(places_.installed())) {

@@ -6,6 +6,9 @@
 //   installed/acme/sharp/1.0.0-0123456789ab/          an entry
 //       bundle.attnlab record.json sharp.so log.txt conformance.json
 //
+// Of one in Python the link is attention/sharp.py, and the entry has a folder for it and for what
+// it imports: python/sharp.py, with its manifest (framework/manifest/python_plugin.h).
+//
 // A version becomes the one in use when its link is renamed into place: before, the old one is,
 // after, the new one. What no link leads to, and no `replaces` of what a link leads to, is left
 // over from a process that was killed, and goes with the next change. (Where the link leads to an
@@ -29,10 +32,10 @@ struct Installed {
   std::string kind, version;
   std::string folder;        ///< of the entry
   std::string bundle;        ///< SHA-256 of the bundle's file
-  std::string library_hash;  ///< SHA-256 of the library
+  std::string library_hash;  ///< `installed_hash` of the library
   std::string key;           ///< the id of the key that signed it; empty: unsigned
   std::string replaces;      ///< the name of the entry that it took the place of; empty: none
-  std::string built;         ///< "binary" or "source"
+  std::string built;         ///< "binary", "source" or "python"
   bool kit = true;           ///< the conformance kit passed; false: it was left out
   std::string date;
   /// In use while a result is repeated; then what it took the place of comes back. So both that and
@@ -41,7 +44,10 @@ struct Installed {
   /// What is wrong with its record; then only id, kind and folder are known, from its path.
   std::string problem = {};
 
-  std::string library() const { return folder + "/" + id.name + ".so"; }
+  bool python() const { return built == "python"; }
+  std::string library() const {
+    return folder + "/" + (python() ? "python/" + id.name + ".py" : id.name + ".so");
+  }
   std::string bundle_file() const { return folder + "/bundle.attnlab"; }
   std::string label() const { return id.str() + " " + version; }
 };
@@ -73,9 +79,10 @@ class Store {
   /// Moves a staged entry, whose record is written, into the store, and makes it the one in use.
   Installed activate(const std::string& staging, const Installed& installed) const;
   /// Refuses a name that another lab's plugin has here, or a file that is none of the store's, and
-  /// an id that is installed as another kind: `find` would find two.
+  /// an id that is installed as another kind, or as Python where this is none: `find` would find
+  /// two.
   /// @throws ConfigError naming it.
-  void check_name_is_free(const Id& id, const std::string& kind) const;
+  void check_name_is_free(const Id& id, const std::string& kind, bool python) const;
   /// Makes an entry of the store the one in use. @throws ConfigError as check_name_is_free.
   void link(const Installed& installed) const;
   void remove(const Installed& installed) const;
@@ -83,7 +90,7 @@ class Store {
   void clean() const;
 
  private:
-  std::string link_of(const Id& id, const std::string& kind) const;
+  std::string link_of(const Id& id, const std::string& kind, bool python) const;
 
   Places places_;
 };

@@ -2,32 +2,12 @@
 
 #include <c10/util/Exception.h>
 
-#include <map>
 #include <string>
-#include <utility>
-#include <vector>
+
+#include "plugins/python/input_fields.h"
 
 namespace attnlab::python {
 namespace {
-
-/// Fields of an input, by the names that attnlab._host gives them.
-std::map<std::string, Tensor*> fields_of(AttentionInput& in) {
-  return {{"queries", &in.queries},
-          {"keys", &in.keys},
-          {"values", &in.values},
-          {"key_valid", &in.visible.key_valid},
-          {"query_valid", &in.visible.query_valid},
-          {"pairs", &in.visible.pairs},
-          {"bias", &in.bias},
-          {"relative.keys", &in.relative.keys},
-          {"relative.content_bias", &in.relative.content_bias},
-          {"relative.position_bias", &in.relative.position_bias},
-          {"query_positions", &in.query_positions},
-          {"key_positions", &in.key_positions},
-          {"query_source", &in.query_source},
-          {"key_source", &in.key_source},
-          {"value_source", &in.value_source}};
-}
 
 py::list names_in(const std::string& path) {
   py::list names;
@@ -59,10 +39,10 @@ py::object Handed::call(const py::dict& tensors, bool causal, std::int64_t windo
                         bool values_from_elsewhere) const {
   AttentionInput input;
   for (const auto& [name, field] : fields_of(input)) {
-    if (!tensors.contains(name.c_str())) continue;
-    const py::object given = tensors[name.c_str()];
+    if (!tensors.contains(name)) continue;
+    const py::object given = tensors[name];
     if (!THPVariable_Check(given.ptr())) {
-      throw ShapeError("attention input: " + name + " must be a torch.Tensor, found " +
+      throw ShapeError(std::string("attention input: ") + name + " must be a torch.Tensor, found " +
                        Py_TYPE(given.ptr())->tp_name);
     }
     *field = THPVariable_Unpack(given.ptr());

@@ -255,7 +255,10 @@ class PythonAttention final : public Attention {
     py::dict named;
     for (const auto& [name, make] : inputs_) named[name.c_str()] = make(input, context);
     const py::tuple out = ask<Error>(handle(call_), to_python(input.queries), to_python(input.keys),
-                                     to_python(input.values), named);
+                                     to_python(input.values), named, context.losses != nullptr);
+    for (const auto& [name, loss] : out[3].cast<py::dict>()) {
+      context.losses->add(name.cast<std::string>(), to_tensor(loss));
+    }
     const auto part = [&](std::size_t i) { return to_tensor(out[i].cast<py::object>()); };
     return {part(0), part(1), part(2)};
   }

@@ -181,8 +181,12 @@ class Hosted:
 
     def __init__(self, path, said, module):
         self.module = module
+        self.path = path
         self.where = f"{path}:{said['forward_line']}"
+        self.losses_line = said.get("losses_line") or said["forward_line"]
         self.name = said["class"]
+        # What `forward` keeps for `losses` is let go after each call.
+        self.adds_losses = said["kind"] == "attention" and hasattr(module, "losses")
         self.calls = {True: 0, False: 0}
         self.trained = True
         self.note()
@@ -197,10 +201,21 @@ class Hosted:
                                                        part._modules)]
             own = {name for name, value in vars(part).items() if _is_kept(value)}
             self.parts.append((part, held, sizes, own))
+        if self.adds_losses:
+            self.attributes = [(part, dict(vars(part))) for part in self.module.modules()]
 
-    def check_held(self, closely):
+    def let_go(self):
+        """Puts attributes back in whose place a call has put tensors."""
+        for part, before in self.attributes:
+            for name in [name for name, value in vars(part).items() if _is_kept(value)]:
+                if name not in before:
+                    delattr(part, name)
+                elif vars(part)[name] is not before[name]:
+                    setattr(part, name, before[name])
+
+    def check_held(self):
         """Parameters and buffers are the tensors that the program trains and saves."""
-        for part, held, sizes, own in self.parts:
+        for part, held, sizes, _ in self.parts:
             for table, name, tensor in held:
                 if table.get(name) is not tensor:
                     raise Refused(f"{self.where}: forward puts another tensor in the place of "
@@ -210,8 +225,10 @@ class Hosted:
                 if len(table) != size:
                     raise Refused(f"{self.where}: forward adds or removes parameters, buffers or "
                                   "modules; make them in __init__")
-            if not closely:
-                continue
+
+    def check_kept(self):
+        """Nothing of a batch stays for the next."""
+        for part, _, _, own in self.parts:
             for name, value in vars(part).items():
                 if name not in own and _is_kept(value):
                     raise Refused(f"{self.where}: forward keeps a tensor in self.{name} from one "
@@ -232,7 +249,7 @@ class Hosted:
     @answered
     def after_step(self, step, learning_rate):
         self.module.after_step(step, learning_rate)
-        self.check_held(False)
+        self.check_held()
 
     def forward(self, *arguments, **named):
         """What the module gives; whether all is left as it was."""
@@ -243,19 +260,47 @@ class Hosted:
         out = self.module(*arguments, **named)
         if closely:
             before.check(self.where, f"forward of {self.name}")
-        self.check_held(closely)
+        self.check_held()
+        if closely and not self.adds_losses:
+            self.check_kept()
         return out
 
     @answered
-    def call(self, q, k, v, given):
-        """The output, and weights and logits where forward gives them, else None."""
-        out = self.forward(q, k, v, **given)
+    def call(self, q, k, v, given, asks_losses):
+        """The output, weights and logits where forward gives them, else None, and losses by name."""
+        if not self.adds_losses:
+            return (*self.parts_of(self.forward(q, k, v, **given)), {})
+        try:
+            parts = self.parts_of(self.forward(q, k, v, **given))
+            losses = self.losses() if asks_losses else {}
+        finally:
+            self.let_go()
+        self.check_kept()
+        return (*parts, losses)
+
+    def parts_of(self, out):
+        """The output, weights and logits; None where there are none."""
         parts = out if isinstance(out, tuple) else (out,)
         if 1 <= len(parts) <= 3 and isinstance(parts[0], torch.Tensor) and all(
                 one is None or isinstance(one, torch.Tensor) for one in parts):
             return (*parts, None, None)[:3]
         raise Refused(f"{self.where}: forward of {self.name} returned {_kind_of(out)}; expected the "
                       "output, or (output, weights), or (output, weights, logits)")
+
+    def losses(self):
+        """What the class adds to the loss, by name."""
+        where = f"{self.path}:{self.losses_line}"
+        said = self.module.losses()
+        if not isinstance(said, dict) or not all(isinstance(name, str) for name in said):
+            raise Refused(f"{where}: losses of {self.name} returned {_kind_of(said)}; expected a "
+                          "dictionary of scalars by name, as {'entropy': entropy.mean()}")
+        for name, value in said.items():
+            if not isinstance(value, torch.Tensor) or value.numel() != 1 or not value.is_floating_point():
+                found = (f"{list(value.shape)} {_dtype(value)}" if isinstance(value, torch.Tensor)
+                         else type(value).__name__)
+                raise Refused(f"{where}: losses of {self.name}: '{name}' is {found}; expected a tensor "
+                              "of one floating-point number, as .mean() gives it")
+        return said
 
 
 def _kind_of(value):

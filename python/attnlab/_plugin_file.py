@@ -189,7 +189,8 @@ class Reader:
             self.wrong(None, IS_ONE[kind])
         if len(found) > 1:
             self.wrong(found[1], f"the file has several {kind}s: "
-                       + ", ".join(node.name for node in found) + "; name one with `class`")
+                       + ", ".join(node.name for node in found) + "; name one with `class`, as "
+                       + f"{os.path.basename(self.path)}:{found[0].name}")
         return found[0], kind
 
     def parameters(self, function):
@@ -223,6 +224,19 @@ class Reader:
                            + ", ".join(INPUTS))
             names.append(parameter.arg)
         return forward, names
+
+    def hook(self, node, name, wanted):
+        """The line of a method that is called with these, in this order; 0 where there is none."""
+        method = self.method(node, name)
+        if method is None:
+            return 0
+        given = method.args
+        names = (given.posonlyargs + given.args)[1:]
+        least = len(names) - len(given.defaults)
+        enough = len(names) >= len(wanted) or given.vararg is not None
+        if least > len(wanted) or not enough or None in given.kw_defaults:
+            self.wrong(method, f"{name}: expected (" + ", ".join(("self",) + wanted) + ")")
+        return method.lineno
 
     def flag(self, node, name, otherwise):
         value = self.said(node, name)
@@ -495,6 +509,8 @@ class Imports:
     def __init__(self, path):
         self.folder = os.path.dirname(path)
         self.files, self.packages = [], set()
+        self.places = {}  # of the first import of each package
+        self.outside = []  # files beyond the folder: [file, line, column, text], as errors are
         self.add(path)
 
     def add(self, path):
@@ -504,7 +520,7 @@ class Imports:
         for node in ast.walk(parsed(path)):
             if isinstance(node, ast.Import):
                 for alias in node.names:
-                    self.need(self.folder, alias.name.split("."))
+                    self.need(path, node, self.folder, alias.name.split("."))
             elif isinstance(node, ast.ImportFrom):
                 start = self.folder
                 if node.level:
@@ -513,24 +529,47 @@ class Imports:
                         start = os.path.dirname(start)
                 parts = node.module.split(".") if node.module else []
                 if parts:
-                    self.need(start, parts, relative=bool(node.level))
+                    self.need(path, node, start, parts, relative=bool(node.level))
                 for alias in node.names:  # which may be a module, too
-                    file = module_file(start, parts + [alias.name])
-                    if file is not None and self.is_ours(file):
-                        self.add(file)
+                    self.take(path, node, module_file(start, parts + [alias.name]))
 
     def is_ours(self, file):
         return os.path.normpath(file).startswith(self.folder + os.sep)
 
-    def need(self, start, parts, relative=False):
+    def take(self, path, node, file):
+        """Whether there is a file, and it is in the folder."""
+        if file is None:
+            return False
+        if self.is_ours(file):
+            self.add(os.path.normpath(file))
+            return True
+        self.lies_outside([path, node.lineno, node.col_offset + 1], os.path.normpath(file))
+        return False
+
+    def lies_outside(self, place, file):
+        self.outside.append(place + [f"imports {file}, which lies outside the file's folder; only what is in "
+                                     "that folder can be shared with it: move it there"])
+
+    def need(self, path, node, start, parts, relative=False):
         found = False
         for length in range(1, len(parts) + 1):
-            file = module_file(start, parts[:length])
-            if file is not None and self.is_ours(file):
-                self.add(os.path.normpath(file))
-                found = True
+            found = self.take(path, node, module_file(start, parts[:length])) or found
         if not found and not relative and not os.path.isdir(os.path.join(start, parts[0])):
             self.packages.add(parts[0])
+            self.places.setdefault(parts[0], [path, node.lineno, node.col_offset + 1])
+
+    def look_for(self, unknown):
+        """Finds files that are no packages: on PYTHONPATH, say. It runs none of them."""
+        import importlib.util
+        for name in unknown:
+            try:
+                found = importlib.util.find_spec(name)
+            except (ImportError, ValueError, AttributeError):
+                continue
+            file = found and (found.origin or next(iter(found.submodule_search_locations or ()), None))
+            folders = (file or "").split(os.sep)
+            if os.path.isabs(file or "") and not {"site-packages", "dist-packages"} & set(folders):
+                self.lies_outside(self.places[name], file)
 
 
 def look_up_as_a_program():
@@ -542,15 +581,18 @@ def look_up_as_a_program():
         sys.path.append(own)
 
 
+def is_standard(name):
+    return name in getattr(sys, "stdlib_module_names", frozenset(sys.builtin_module_names))
+
+
 def versions(packages):
     """Versions of Python, torch and of imported packages, where they are known."""
     import platform
     from importlib import metadata
     found = {"python": platform.python_version()}
-    standard = getattr(sys, "stdlib_module_names", frozenset(sys.builtin_module_names))
     distributions = None
     for name in sorted(packages | {"torch"}):
-        if name in standard or name == "attnlab":
+        if is_standard(name) or name == "attnlab":
             continue
         try:
             found[name] = metadata.version(name)
@@ -575,6 +617,7 @@ def plugin_file(path, name="", kind=""):
     if kind == "attention":
         forward, names = reader.inputs(node)
         said.update(traits=reader.traits(node, names), forward_line=forward.lineno, inputs=names,
+                    losses_line=reader.hook(node, "losses", ()),
                     beside={flag: reader.flag(node, flag, False) for flag in SAID_BESIDE})
     constructor = reader.method(node, "__init__")
     documents = [ast.get_docstring(node), ast.get_docstring(constructor) if constructor else None]
@@ -583,6 +626,8 @@ def plugin_file(path, name="", kind=""):
         said.update(reader.model(node))
     elif kind == "dataset":
         said.update(reader.dataset(node, given))
+    if kind != "dataset":
+        reader.hook(node, "after_step", ("step", "learning_rate"))
     for field in ("version", "citation", "licence"):
         value = reader.said(node, field)
         if value is not None and not isinstance(value, str):
@@ -610,6 +655,9 @@ def main(path, name, kind):
         said["sources"] = [os.path.relpath(file, imports.folder) for file in imports.files]
         look_up_as_a_program()
         said["versions"] = versions(imports.packages)
+        imports.look_for(sorted(name for name in imports.packages - set(said["versions"])
+                                if not is_standard(name) and name != "attnlab"))
+        said["outside"] = imports.outside
     except Wrong as wrong:
         said = {"error": wrong.where}
     except OSError as error:

@@ -23,6 +23,7 @@
 #include "framework/contracts/attention.h"
 #include "framework/experiment/part.h"
 #include "framework/host/registry.h"
+#include "plugins/python/input_fields.h"
 
 namespace attnlab {
 namespace {
@@ -154,34 +155,6 @@ std::shared_ptr<Attention> build(const std::string& name, const py::dict& option
 
 // Calling.
 
-/// A tensor of the input, by the name that Python's argument has.
-struct Field {
-  const char* name;
-  Tensor* tensor;
-};
-
-std::array<Field, 17> fields_of(AttentionInput& in) {
-  Visibility& visible = in.visible;
-  RelativePositions& relative = in.relative;
-  return {{{"queries", &in.queries},
-           {"keys", &in.keys},
-           {"values", &in.values},
-           {"key_valid", &visible.key_valid},
-           {"query_valid", &visible.query_valid},
-           {"pairs", &visible.pairs},
-           {"query_offsets", &visible.query_offsets},
-           {"key_offsets", &visible.key_offsets},
-           {"bias", &in.bias},
-           {"relative.keys", &relative.keys},
-           {"relative.content_bias", &relative.content_bias},
-           {"relative.position_bias", &relative.position_bias},
-           {"query_positions", &in.query_positions},
-           {"key_positions", &in.key_positions},
-           {"query_source", &in.query_source},
-           {"key_source", &in.key_source},
-           {"value_source", &in.value_source}}};
-}
-
 /// Kernels read memory: a tensor must have some, and where they look for it. (A mask or a parameter
 /// on another device is what the contract does not check.)
 void check_memory(const char* name, const Tensor& tensor, const Tensor& queries) {
@@ -264,7 +237,7 @@ class Held {
 
   AttentionInput input_of(const py::dict& tensors) const {
     AttentionInput input;
-    for (const Field& field : fields_of(input)) {
+    for (const python::InputField& field : python::fields_of(input)) {
       PyObject* const given = PyDict_GetItemString(tensors.ptr(), field.name);
       if (given == nullptr || given == Py_None) continue;
       if (!THPVariable_Check(given)) {

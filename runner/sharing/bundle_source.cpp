@@ -8,6 +8,7 @@
 #include "framework/base/error.h"
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
+#include "framework/manifest/python_file.h"
 #include "framework/sharing/bundle.h"
 #include "framework/sharing/fetch.h"
 #include "runner/sharing/plugin_pack.h"
@@ -125,6 +126,13 @@ BundleSource BundleFinder::from_index(const std::string& word) {
 
 BundleSource BundleFinder::find(const std::string& word) {
   std::error_code ignored;
+  if (is_python_name(word)) {
+    throw ConfigError(
+        fmt::format("{0}: a Python file is packed before it is installed: attnlab plugin pack {0} "
+                    "--lab LAB; in "
+                    "a composition it can be named as it is: use: {0}",
+                    one_line(word, 100)));
+  }
   if (sharing::is_url(word)) {
     return {sharing::fetch(word, sharing::kLargestBundle), sharing::shown(word)};
   }

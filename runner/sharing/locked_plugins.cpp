@@ -9,6 +9,7 @@
 #include "framework/base/foreign_text.h"
 #include "framework/experiment/installed.h"
 #include "framework/manifest/discovery.h"
+#include "framework/manifest/python_file.h"
 #include "framework/sharing/hash.h"
 #include "framework/sharing/waiting_lock.h"
 #include "runner/sharing/sharing.h"
@@ -155,6 +156,7 @@ std::vector<std::string> check_locked_parts(const sharing::ResultLocks& locks, b
   const Catalogue catalogue = Catalogue::of_this_program();
   std::vector<std::string> notes;
   for (const sharing::LockedPart& part : locks.parts) {
+    if (part.id.starts_with(kPythonLab)) continue;  // a file that the run keeps
     const Candidate* const found = find_part(part, catalogue);
     if (found == nullptr) {
       throw PluginError(part.label() + " is not installed, and not in the file");

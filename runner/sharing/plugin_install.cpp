@@ -36,7 +36,9 @@ sharing::InstallOptions options_for(const Arguments& arguments, const sharing::P
 
 void report(const sharing::Installed& one) {
   std::cout << fmt::format("installed {} {} {} ({}, {})\n", one.kind, one.id.str(), one.version,
-                           one.built == "binary" ? "its binary" : "built from source",
+                           one.python()            ? "Python"
+                           : one.built == "binary" ? "its binary"
+                                                   : "built from source",
                            one.key.empty() ? "unsigned" : "signed by " + one.key);
 }
 
@@ -54,7 +56,7 @@ sharing::Installed without_leftovers(const std::function<sharing::Installed()>& 
 /// Whether its library is one of this attnlab; one that cannot be read is not.
 bool fits(const sharing::Installed& one, const Stamp& host) {
   try {
-    return stamp_differences(host, read_manifest(one.library()).stamp).empty();
+    return stamp_differences(host, read_manifest(one.library())).empty();
   } catch (const Error&) {
     return false;
   }

@@ -36,7 +36,7 @@ std::vector<sharing::Installed> named(const Words& words, const sharing::Store& 
 std::string refusal_of(const sharing::Installed& one, const Stamp& host) {
   if (!one.problem.empty()) return one.problem;
   try {
-    const auto differences = stamp_differences(host, read_manifest(one.library()).stamp);
+    const auto differences = stamp_differences(host, read_manifest(one.library()));
     return differences.empty() ? ""
                                : "built for another attnlab; attnlab plugin rebuild builds it anew";
   } catch (const Error& error) {

@@ -1,4 +1,4 @@
-// attnlab plugin pack: a folder becomes one file that another lab can install.
+// attnlab plugin pack: a folder, or a Python file, becomes one file that another lab can install.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/manifest/discovery.h"
+#include "framework/manifest/python_plugin.h"
 #include "framework/sharing/binaries.h"
 #include "framework/sharing/expected.h"
 #include "framework/sharing/source_files.h"
@@ -26,11 +27,15 @@ using nlohmann::json;
 using sharing::ArchiveFile;
 using sharing::BundleError;
 
+constexpr const char* kNothingPacked =
+    "interrupted; nothing was packed, and nothing is left behind\n";
+
 Usage pack_usage() {
   Usage usage;
   usage.synopsis =
-      "attnlab plugin pack FOLDER [--out DIR] [--binary] [--add-binary FILE]... [--unsigned]\n"
-      "       [--no-kit] [--time-limit SECONDS] [--jobs N] [--readable DIR ...]";
+      "attnlab plugin pack FOLDER|FILE.py[:CLASS] [--lab LAB] [--out DIR] [--binary]\n"
+      "       [--add-binary FILE]... [--unsigned] [--no-kit] [--time-limit SECONDS] [--jobs N]\n"
+      "       [--readable DIR ...]";
   usage.about =
       "Writes NAME-VERSION.attnlab: the folder's source, licence and tests, the manifest, the\n"
       "conformance report, numbers that it must give elsewhere too, and a list of all that with\n"
@@ -39,7 +44,9 @@ Usage pack_usage() {
       "unpacked, built and checked first, in a process without network that writes in its own "
       "folder\n"
       "alone: what would not build from the bundle is not packed. The same folder gives the same\n"
-      "bytes. Left out: names that begin with a dot, build folders, other bundles.";
+      "bytes. Left out: names that begin with a dot, build folders, other bundles.\n"
+      "Of a Python file: it, and what it imports from its own folder; nothing is built. Its class\n"
+      "must say its version and licence. --lab is needed unless there is one key here.";
   usage.options.add_options()("out",
                               po::value<std::string>()->value_name("DIR")->default_value("."),
                               "folder that the file is written to")(
@@ -47,7 +54,8 @@ Usage pack_usage() {
       "add-binary", po::value<Words>()->value_name("FILE")->composing(),
       "put in a library that was built from the same source for another attnlab or LibTorch; its "
       "manifest must be the same")("unsigned", "do not sign, although there is a key")(
-      "no-kit", "leave the conformance kit out; the bundle says so");
+      "no-kit", "leave the conformance kit out; the bundle says so")(
+      "lab", po::value<std::string>()->value_name("LAB"), "whose plugin a Python file is");
   add_workshop_options(usage);
   usage.fewest_words = usage.most_words = 1;
   return usage;
@@ -110,6 +118,18 @@ std::string add_numbers(const std::vector<ArchiveFile>& own, BuiltLibrary& made,
   return "expected numbers: computed on made-up tensors";
 }
 
+/// The kit, and numbers that it must give elsewhere.
+void check_it(const std::vector<ArchiveFile>& own_numbers, bool kit, BuiltLibrary& made,
+              Workshop& workshop, const std::string& work) {
+  const std::string log = work + "/log.txt";
+  if (kit) {
+    std::cerr << "checking it with the conformance kit\n";
+    made.found.push_back(
+        {"conformance.json", steady_report(workshop.test(made.library, work, log))});
+  }
+  std::cerr << add_numbers(own_numbers, made, workshop, work, log) << "\n";
+}
+
 BuiltLibrary make(const std::vector<ArchiveFile>& source,
                   const std::vector<ArchiveFile>& own_numbers, bool kit, Workshop& workshop,
                   const std::string& work) {
@@ -125,12 +145,7 @@ BuiltLibrary make(const std::vector<ArchiveFile>& source,
   json manifest = json::parse(made.manifest.json);
   manifest.erase("stamp");
   made.found.push_back({"manifest.json", manifest.dump(1) + "\n"});
-  if (kit) {
-    std::cerr << "checking it with the conformance kit\n";
-    made.found.push_back(
-        {"conformance.json", steady_report(workshop.test(made.library, work, log))});
-  }
-  std::cerr << add_numbers(own_numbers, made, workshop, work, log) << "\n";
+  check_it(own_numbers, kit, made, workshop, work);
   return made;
 }
 
@@ -191,7 +206,73 @@ std::string seal(const sharing::Contents& contents, std::vector<ArchiveFile> fil
   return write_bundle(contents, std::move(files), sharing::Signer{&key, keys.own_card(lab)});
 }
 
+/// What a bundle must know of a Python file, and what others would lack.
+void refuse_unfinished(const PythonFile& file) {
+  const Manifest& manifest = *file.candidate.manifest;
+  const std::string path = plain_file(file.candidate.path);
+  if (!file.outside.empty()) throw PluginError(file.outside.front());
+  const auto need = [&](const char* what, const char* example) {
+    throw PluginError(fmt::format("{}: its class says no {}; write in it {} = \"{}\"", path, what,
+                                  what, example));
+  };
+  // Where there is none, it is made of the contents.
+  if (manifest.version == file.contents.substr(0, 8)) need("version", "1.0.0");
+  if (manifest.licence.empty()) need("licence", "Apache-2.0");
+  if (manifest.name == kPython) {
+    throw PluginError(path + ": `use: python` means something else; call the file otherwise");
+  }
+}
+
+/// As it will lie where it is installed.
+BuiltLibrary lay_out(const PythonFile& file, const std::string& lab, const std::string& work) {
+  const std::string folder = work + "/python";
+  for (const std::string& source : file.sources) {
+    sharing::check_path(source);
+    const std::string copy = folder + "/" + source;
+    sharing::make_folder(copy.substr(0, copy.rfind('/')));
+    write_file(copy, read_text(file.folder + "/" + source));
+  }
+  BuiltLibrary made;
+  made.library = folder + "/" + file.sources.front();
+  const std::string manifest = packed_manifest(file, lab);
+  write_file(manifest_beside(made.library), manifest);
+  made.manifest = read_manifest(made.library);
+  made.found.push_back({"manifest.json", manifest});
+  return made;
+}
+
 }  // namespace
+
+PackedBundle pack_python(const PythonName& name, const std::string& lab,
+                         const PackOptions& options) {
+  const PythonFile& file = python_file(name);
+  refuse_unfinished(file);
+  static_cast<void>(sharing::parse_id(lab + "/" + file.candidate.manifest->name));
+  const sharing::Keyring keys(sharing::Places::of_this_user().keys());
+  std::optional<Signers> signers;
+  if (options.sign) signers.emplace(keys, std::vector<ArchiveFile>());
+  if (signers && keys.has_secret(lab))
+    signers->unlock(lab);  // its password, before what takes long
+  Workshop workshop(options.workshop);
+  sharing::Contents contents;
+  std::vector<ArchiveFile> files;
+  try {
+    const SignalsNoted noted;
+    const ScratchFolder scratch;
+    BuiltLibrary made = lay_out(file, lab, scratch.path());
+    check_it({}, options.kit, made, workshop, scratch.path());
+    contents = contents_of(made.manifest);
+    files = std::move(made.found);
+  } catch (const Interrupted&) {
+    std::cerr << kNothingPacked;
+    throw;
+  }
+  for (const std::string& source : file.sources) {
+    files.push_back({"python/" + source, read_text(file.folder + "/" + source)});
+  }
+  return {bundle_name(contents),
+          seal(contents, std::move(files), keys, signers ? &*signers : nullptr)};
+}
 
 PackedBundle pack_folder(const std::string& folder, const PackOptions& options) {
   sharing::SourceFiles found = sharing::source_files(folder);
@@ -213,7 +294,7 @@ PackedBundle pack_folder(const std::string& folder, const PackOptions& options) 
       add_binary(library, made.manifest, contents, files);
     }
   } catch (const Interrupted&) {
-    std::cerr << "interrupted; nothing was packed, and nothing is left behind\n";
+    std::cerr << kNothingPacked;
     throw;
   }
   for (ArchiveFile& file : found.source) {
@@ -223,6 +304,12 @@ PackedBundle pack_folder(const std::string& folder, const PackOptions& options) 
   return {bundle_name(contents),
           seal(contents, std::move(files), keys, signers ? &*signers : nullptr)};
 }
+
+namespace {
+
+sharing::Keyring own_keys() { return sharing::Keyring(sharing::Places::of_this_user().keys()); }
+
+}  // namespace
 
 int plugin_pack_command(const Words& words) {
   Usage usage = pack_usage();
@@ -235,7 +322,17 @@ int plugin_pack_command(const Words& words) {
   if (arguments.has("add-binary")) options.binaries = arguments.options["add-binary"].as<Words>();
   for (const std::string& library : options.binaries) read_manifest(library);  // before the build
   options.sign = !arguments.has("unsigned");
-  const PackedBundle packed = pack_folder(arguments.words[0], options);
+  const std::string& source = arguments.words[0];
+  const bool python = is_python_name(source);
+  if (!python && arguments.has("lab")) {
+    throw ConfigError("--lab is for a Python file; of a folder the source says whose plugin it is");
+  }
+  if (python && (options.binary || !options.binaries.empty())) {
+    throw ConfigError("--binary, --add-binary: a Python file has no library; leave them out");
+  }
+  const PackedBundle packed =
+      python ? pack_python(parse_python_name(source), lab_of(arguments, own_keys()), options)
+             : pack_folder(source, options);
   const std::string path = arguments.text("out", ".") + "/" + packed.name;
   write_file(path, packed.bytes);
   std::cout << path << "\n";

@@ -1,9 +1,10 @@
-// A plugin's folder becomes a bundle.
+// A plugin's folder, or a Python file, becomes a bundle.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "framework/manifest/python_file.h"
 #include "runner/sharing/workshop.h"
 
 namespace attnlab {
@@ -24,5 +25,11 @@ struct PackedBundle {
 /// Builds and checks the folder's source, and packs it; says on the standard error what it does.
 /// @throws BundleError, TrustError, FileError.
 PackedBundle pack_folder(const std::string& folder, const PackOptions& options);
+
+/// Checks a Python file, with what it imports from its folder, and packs it.
+/// @param lab  whose plugin it is
+/// @throws PluginError with the file's line, and as `pack_folder`.
+PackedBundle pack_python(const PythonName& name, const std::string& lab,
+                         const PackOptions& options);
 
 }  // namespace attnlab

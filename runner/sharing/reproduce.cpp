@@ -229,6 +229,29 @@ sharing::RunPair run_again(const RunRecord& run, const std::string& out, bool al
   return pair;
 }
 
+/// Tries the Python files that the runs keep, each once, as the code of a plugin is tried before it
+/// comes into use.
+/// @throws TrustError for one that no run names, or that was altered; BundleError where a check
+/// fails.
+void try_python_files(const std::vector<RunRecord>& runs, const Arguments& arguments) {
+  std::set<sharing::SharedClass> classes;
+  for (const RunRecord& run : runs) classes.merge(sharing::shared_classes(run.folder));
+  if (classes.empty() || arguments.has("no-kit")) return;
+  Workshop workshop(workshop_options(arguments));
+  const SignalsNoted noted;
+  for (const sharing::SharedClass& one : classes) {
+    const ScratchFolder scratch;
+    say(fmt::format("checking {} with the conformance kit", one_line(one.name, 200)));
+    try {
+      workshop.test(one.path, scratch.path(), scratch.file("log.txt"), one.options);
+    } catch (const sharing::BundleError& error) {
+      throw sharing::BundleError(fmt::format(
+          "{}: {} (--no-kit leaves this out; --readable DIR shows it a folder with data)", one.path,
+          error.what()));
+    }
+  }
+}
+
 /// What differs between the locks and this machine, in the words of the report.
 std::vector<std::string> differences(const sharing::ResultLocks& locks, bool allow_others) {
   std::vector<std::string> notes = check_locked_parts(locks, allow_others);
@@ -250,8 +273,9 @@ Usage reproduce_usage() {
       "       [--allow-other-bundles] [--time-limit SECONDS] [--jobs N] [--readable DIR]...";
   usage.about =
       "Runs what another lab packed with attnlab suite pack: installs the plugins that come with "
-      "it\n"
-      "(checked as by attnlab plugin install), runs every configuration, and prints both results "
+      "it,\n"
+      "and tries its Python files (both checked as by attnlab plugin install), runs every "
+      "configuration, and prints both results "
       "side\n"
       "by side, with a verdict by the seeds' spread. The headlines of runs and of their "
       "evaluations\n"
@@ -326,6 +350,7 @@ int reproduce_command(const Words& words) {
   std::vector<std::string> notes = without_source(there);
   const sharing::ResultLocks locks = locks_of(there);
   refuse_plugins_without_lock(result, locks);
+  try_python_files(there, arguments);
   const LockedPlugins plugins(result, arguments, places, keys);
   const bool allow_others = arguments.has("allow-other-bundles");
   for (std::string& note : differences(locks, allow_others)) notes.push_back(std::move(note));

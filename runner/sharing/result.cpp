@@ -31,17 +31,6 @@ std::string name_from(const std::string& folder) {
   return name.substr(0, 64);
 }
 
-/// The lab that packs: named, or the only one with a key here.
-std::string lab_of(const Arguments& arguments, const sharing::Keyring& keys) {
-  if (arguments.has("lab")) return arguments.text("lab", "");
-  std::vector<std::string> own;
-  for (const sharing::KnownKey& key : keys.keys()) {
-    if (keys.has_secret(key.lab) && key.objection().empty()) own.push_back(key.lab);
-  }
-  if (own.size() == 1) return own.front();
-  throw ConfigError("--lab is missing: which lab packs this?");
-}
-
 }  // namespace
 
 int suite_pack_command(const Words& words) {
@@ -52,8 +41,11 @@ int suite_pack_command(const Words& words) {
   usage.about =
       "Writes NAME-VERSION.attnlab: configurations, locks, metrics and tables of the runs in DIR, "
       "and\n"
-      "the bundles of the plugins that they used; signed, where there is a key of LAB. attnlab\n"
-      "reproduce runs it elsewhere. Checkpoints and data are not in it, unless asked for.";
+      "the bundles of the plugins and the Python files that they used; signed, where there is a "
+      "key\n"
+      "of LAB. attnlab reproduce runs it elsewhere. Checkpoints and data are not in it, unless "
+      "asked\n"
+      "for.";
   usage.options.add_options()("lab", po::value<std::string>()->value_name("LAB"), "who packs it")(
       "name", po::value<std::string>()->value_name("NAME"), "DIR's own name unless given")(
       "version", po::value<std::string>()->value_name("V")->default_value("1.0.0"),

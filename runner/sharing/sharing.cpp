@@ -37,6 +37,16 @@ class NoEcho {
 
 }  // namespace
 
+std::string lab_of(const Arguments& arguments, const sharing::Keyring& keys) {
+  if (arguments.has("lab")) return arguments.text("lab", "");
+  std::vector<std::string> own;
+  for (const sharing::KnownKey& key : keys.keys()) {
+    if (keys.has_secret(key.lab) && key.objection().empty()) own.push_back(key.lab);
+  }
+  if (own.size() == 1) return own.front();
+  throw ConfigError("--lab is missing: which lab packs this?");
+}
+
 sharing::Ask asker(bool yes) {
   return [yes](const std::string& question) {
     std::cerr << printable(question);

@@ -24,6 +24,9 @@ int index_command(const Words& words);
 int suite_pack_command(const Words& words);
 int reproduce_command(const Words& words);
 
+/// The lab that packs: `--lab`, or the only one with a key here. @throws ConfigError.
+std::string lab_of(const Arguments& arguments, const sharing::Keyring& keys);
+
 /// Asks on the terminal; without one the answer is no. @param yes  `--yes` was given
 sharing::Ask asker(bool yes);
 

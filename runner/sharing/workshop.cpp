@@ -18,6 +18,7 @@
 #include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/manifest/discovery.h"
+#include "framework/manifest/python_file.h"
 #include "framework/sharing/expected.h"
 #include "framework/sharing/foreign_json.h"
 #include "runner/process.h"
@@ -56,6 +57,20 @@ std::string failures_in(const json& report) {
                                  one_line(check.at("message").get<std::string>(), 300)));
   }
   return join(failed, "; ");
+}
+
+/// Where the interpreter and its packages lie: a virtual environment, and what that was made of.
+/// One of the system's lies in folders that are readable anyway.
+std::vector<std::string> python_folders() {
+  const fs::path program = python_program();
+  if (!program.is_absolute()) return {};
+  std::error_code error;
+  std::vector<std::string> folders;
+  for (const fs::path& one : {program, fs::canonical(program, error)}) {  // ROOT/bin/python
+    const fs::path root = one.parent_path().parent_path();
+    if (root.has_relative_path()) folders.push_back(root.string());
+  }
+  return folders;
 }
 
 std::string environment_folders(const char* variable) {
@@ -111,9 +126,11 @@ sharing::Confinement Workshop::confinement(const std::string& folder,
   all.log = log;
   all.readable = options_.readable;
   // The root itself may be ~/.local, with much beside attnlab in it.
-  for (const char* name : {"bin", "lib", "include", "share/attnlab/configs"}) {
+  for (const char* name :
+       {"bin", "lib", "include", "share/attnlab/configs", "share/attnlab/python"}) {
     all.readable.push_back(root_ + "/" + name);
   }
+  for (std::string& one : python_folders()) all.readable.push_back(std::move(one));
   for (const char* variable : {"LibTorch_ROOT", "LIBTORCH_ROOT", "ATTNLAB_DATA"}) {
     if (environment_folders(variable).empty()) continue;
     const std::string path = fs::absolute(environment_folders(variable)).string();
@@ -124,6 +141,7 @@ sharing::Confinement Workshop::confinement(const std::string& folder,
   all.environment["HOME"] = folder + "/home";
   all.environment["TMPDIR"] = folder + "/tmp";
   all.environment["ATTNLAB_PLUGIN_PATH"] = "";
+  all.environment["ATTNLAB_PYTHON"] = python_program();
   return all;
 }
 
@@ -170,17 +188,21 @@ std::string Workshop::build(const std::string& source, const std::string& work,
 }
 
 std::string Workshop::test(const std::string& library, const std::string& work,
-                           const std::string& log) {
+                           const std::string& log, const std::vector<std::string>& options) {
   sharing::Confinement sandbox = confinement(work + "/kit", log);
   sandbox.readable.push_back(fs::path(library).parent_path().string());
   sandbox.output = work + "/kit.json";
   sandbox.time_limit = 100 * options_.check_limit;  // each check has its own limit
   std::error_code ignored;
   fs::remove(sandbox.output, ignored);
-  const sharing::ConfinedEnd end = run({root_ + "/bin/attnlab", "plugin", "test", library, "--json",
-                                        "--time-limit", shortest(options_.check_limit), "--jobs",
-                                        std::to_string(std::min<std::int64_t>(options_.jobs, 64))},
-                                       sandbox);
+  std::vector<std::string> words = {root_ + "/bin/attnlab", "plugin", "test", library};
+  words.insert(words.end(), options.begin(), options.end());
+  for (const std::string& word :
+       {std::string("--json"), std::string("--time-limit"), shortest(options_.check_limit),
+        std::string("--jobs"), std::to_string(std::min<std::int64_t>(options_.jobs, 64))}) {
+    words.push_back(word);
+  }
+  const sharing::ConfinedEnd end = run(words, sandbox);
   const std::string text = read_made(sandbox.output);
   const json report = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!report.is_object() || !report.contains("checks")) {
@@ -282,7 +304,7 @@ void check_name_is_free(const Manifest& manifest, const sharing::Store& store) {
   for (const Candidate& other : catalogue.candidates()) {
     if (!other.manifest || other.manifest->kind != manifest.kind) continue;
     if (other.manifest->name != manifest.name) continue;
-    const std::string path = fs::weakly_canonical(other.path, error).string();
+    const std::string path = fs::weakly_canonical(plain_file(other.path), error).string();
     if (path.rfind(own, 0) == 0) continue;
     throw BundleError(
         fmt::format("the name '{}' is taken by {} ({}); with both, neither could be used",

@@ -31,8 +31,10 @@ class Workshop {
 
   /// Configures and builds a folder with CMake against this attnlab. @returns the one library made.
   std::string build(const std::string& source, const std::string& work, const std::string& log);
-  /// The conformance kit. @returns its report, JSON. @throws BundleError where a check failed.
-  std::string test(const std::string& library, const std::string& work, const std::string& log);
+  /// The conformance kit. @param options  "key=value"
+  /// @returns its report, JSON. @throws BundleError where a check failed.
+  std::string test(const std::string& library, const std::string& work, const std::string& log,
+                   const std::vector<std::string>& options = {});
   /// One attention on the tensors of a file. @param options  {"options": ["a=b"], "causal": true}
   void apply(const std::string& library, const std::string& id, const std::string& options,
              const std::string& in, const std::string& out, const std::string& log);

@@ -133,7 +133,7 @@ void check_sound(const Manifest& manifest) {
                                   &manifest.summary, &manifest.citation, &manifest.licence}) {
     check_shown(*text);
   }
-  for (const auto* names : {&manifest.takes, &manifest.gives, &manifest.needs}) {
+  for (const auto* names : {&manifest.takes, &manifest.gives, &manifest.needs, &manifest.stacks}) {
     for (const std::string& name : *names) check_shown(name);
   }
   for (const auto& [trait, honoured] : manifest.traits) check_shown(trait);

@@ -397,6 +397,63 @@ TEST_F(PythonFiles, AreAnotherRunWhereTheyOrWhatTheyImportChange) {
   EXPECT_EQ(runs(), 3);
 }
 
+TEST_F(PythonFiles, MayBeNamedByEvaluations) {
+  folder_.write("asked.yaml",
+                "extends: tiny.yaml\nattention: twin.py\ntrain: {epochs: 1}\nevaluate:\n"
+                "  noisy: {set: {dataset: {noise: 2}}}\n"
+                "  other: {set: {attention: {use: rules.py:Rules}}}\n"
+                "  same: {set: {attention: twin.py}}\n");
+  must({"run", "asked.yaml"});
+  const std::string folder = run_folder("asked/twin");
+  for (const char* name : {"twin.py", "rules.py"}) fs::remove(at(name));
+  const json all = json::parse(must({"eval", folder, "--json"}).out);
+  EXPECT_TRUE(all.contains("noisy/accuracy"));
+  EXPECT_NEAR(all.at("other/nll").get<double>(), all.at("same/nll").get<double>(), 1e-6)
+      << "the two are one formula";
+  EXPECT_EQ(all.at("same/nll"), all.at("nll"));
+  const std::string frozen = file_text(folder + "/config.yaml");
+  EXPECT_THAT(frozen, HasSubstr("/rules.py:Rules"));
+  EXPECT_EQ(files_like("rules.py").size(), 1U) << "the run keeps it";
+  must({"run", folder + "/config.yaml", "--out", "again"});
+  EXPECT_EQ(files_like("rules.py").size(), 2U);
+  EXPECT_THAT(must({"cite", folder}).err, Not(HasSubstr("not installed here")));
+}
+
+TEST_F(PythonFiles, AddLossesOfTheirOwn) {
+  folder_.write("losing.py",
+                "import torch\n"
+                "from attnlab.python import softmax\n"
+                "class Losing(torch.nn.Module):\n"
+                "    def __init__(self, heads):\n"
+                "        super().__init__()\n"
+                "        self.scale = torch.nn.Parameter(torch.full((heads, 1, 1), 3.0))\n"
+                "        self.entropy = None\n"
+                "    def forward(self, q, k, v, visible):\n"
+                "        weights = softmax(self.scale * q @ k.transpose(-2, -1), visible)\n"
+                "        self.entropy = (weights * weights.clamp_min(1e-30).log()).sum(-1).mean()\n"
+                "        return weights @ v, weights\n"
+                "    def losses(self):\n"
+                "        return {'spread': self.entropy, 'size': self.scale.square().sum()}\n"
+                "    def after_step(self, step, learning_rate):\n"
+                "        self.scale.clamp_(max=2.5)\n");
+  must({"run", "tiny.yaml", "attention=losing.py", "train.epochs=1",
+        "train.attention_losses={spread: 0, size: 1}"});
+  const std::vector<json> lines = metric_lines(run_folder("tiny/losing"), "train");
+  ASSERT_GE(lines.size(), 2U);
+  // Two heads of 3, which the first step clamps to 2.5.
+  EXPECT_NEAR(lines[0].at("loss/attention/size").get<double>(), 2 * 3.0 * 3.0, 1e-5);
+  EXPECT_LE(lines[1].at("loss/attention/size").get<double>(), 2 * 2.5 * 2.5 + 1e-5);
+  EXPECT_LT(lines[0].at("loss/attention/spread").get<double>(), 0);
+  EXPECT_THAT(complaint({"run", "tiny.yaml", "attention=losing.py",
+                         "train.attention_losses={spred: 1}", "--out", "wrong"}),
+              AllOf(HasSubstr("train.attention_losses.spred"), HasSubstr("spread")));
+  const json report = json::parse(
+      must({"plugin", "test", "losing.py", "--only", "losses", "--only", "after_step", "--json"})
+          .out);
+  EXPECT_EQ(report.at("counts").at("failed"), 0) << report.dump(2);
+  EXPECT_EQ(report.at("checks").at(1).at("message"), "it adds size, spread");
+}
+
 TEST_F(PythonFiles, AreComparedAsOthers) {
   must({"sweep", "tiny.yaml", "attention=standard,twin.py", "train.epochs=1", "--seeds", "0,1",
         "--out", "swept"});

@@ -27,6 +27,7 @@ TEST(Manifest, HoldsEverythingThatAPluginDeclares) {
   written["takes"] = {"image"};
   written["gives"] = {"logits", "tokens"};
   written["needs"] = {"causal"};
+  written["stacks"] = {"dim"};
   written["options"] =
       json::parse(R"([{"name": "dim", "type": "int", "default": 3, "help": "h"}])");
   const TempFolder folder;
@@ -38,6 +39,7 @@ TEST(Manifest, HoldsEverythingThatAPluginDeclares) {
   EXPECT_THAT(read.takes, ElementsAre("image"));
   EXPECT_THAT(read.gives, ElementsAre("logits", "tokens"));
   EXPECT_THAT(read.needs, ElementsAre("causal"));
+  EXPECT_THAT(read.stacks, ElementsAre("dim"));
   ASSERT_EQ(read.options.size(), 1u);
   EXPECT_EQ(read.options[0].default_value.as_int(), 3);
   EXPECT_EQ(read.stamp, kMadeStamp);
@@ -158,7 +160,7 @@ TEST(Stamp, DifferencesStandOnOneLineOfASaneLengthAndCountWhereTheyAreCut) {
 }
 
 TEST(Stamp, TellsNoValueFromNoField) {
-  EXPECT_THAT(stamp_differences({{"cuda", ""}}, {}),
+  EXPECT_THAT(stamp_differences({{"cuda", ""}}, Stamp{}),
               ElementsAre("cuda: expected none, found nothing"));
 }
 

@@ -1,21 +1,8 @@
-#include "framework/config/attention_section.h"
-
-#include <filesystem>
-#include <set>
-#include <utility>
+// Python files as compositions name them.
+#include "framework/manifest/python_file.h"
 
 namespace attnlab {
 namespace {
-
-/// "quest" of "lab/quest".
-std::string plain_name(const std::string& name) { return name.substr(name.find('/') + 1); }
-
-/// The sections of `layers`, by their keys; none where there are none.
-const std::vector<std::pair<std::string, Node>>& layers_of(const Node& section) {
-  static const Node kNone;
-  const Node* layers = section.find("layers");
-  return (layers == nullptr ? kNone : *layers).entries();
-}
 
 /// What `use:` names; null where nothing sound.
 const Node* use_of(const Node& section) {
@@ -27,18 +14,6 @@ const Node* use_of(const Node& section) {
 std::string text_at(const Node& section, const char* key) {
   const Node* value = section.is_map() ? section.find(key) : nullptr;
   return value != nullptr && value->is_scalar() ? value->text() : "";
-}
-
-void add(const std::string& key, const Node& section, std::vector<NamedMechanism>& out) {
-  const std::string name = named_plugin(section);
-  if (!name.empty()) out.push_back({key, name});
-}
-
-/// What a mechanism is called without `as`. @param section  with a sound `use`
-std::string own_label(const Node& section) {
-  if (!is_python(section)) return plain_name(use_of(section)->text());
-  const PythonName python = python_name(section);
-  return python.name.empty() ? std::filesystem::path(python.file).stem().string() : python.name;
 }
 
 }  // namespace
@@ -57,6 +32,10 @@ PythonName parse_python_name(const std::string& text) {
   if (text.ends_with(".py")) return {text, ""};
   const std::size_t colon = text.rfind(':');
   return {text.substr(0, colon), text.substr(colon + 1)};
+}
+
+std::string plain_file(const std::string& path) {
+  return is_python_name(path) ? parse_python_name(path).file : path;
 }
 
 bool is_python(const Node& section) {
@@ -94,26 +73,6 @@ std::string named_plugin(const Node& section) {
   const Node* use = use_of(section);
   if (use == nullptr) return "";
   return is_python(section) ? python_name(section).text() : use->text();
-}
-
-std::vector<NamedMechanism> mechanisms_in(const Node& section) {
-  std::vector<NamedMechanism> out;
-  add("attention", section, out);
-  for (const auto& [key, one] : layers_of(section)) add("attention.layers." + key, one, out);
-  return out;
-}
-
-std::string attention_label(const Node& section) {
-  if (section.is_scalar()) return own_label(section);
-  if (const Node* as = section.find("as")) return as->text();
-  const Node& use = section.at("use");
-  std::string label = use.is_scalar() ? own_label(section) : "";
-  std::set<std::string> others;
-  for (const auto& [key, one] : layers_of(section)) {
-    if (one.is_scalar() || one.find("use") != nullptr) others.insert(attention_label(one));
-  }
-  for (const std::string& other : others) label += "+" + other;
-  return label;
 }
 
 }  // namespace attnlab

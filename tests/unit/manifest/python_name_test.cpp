@@ -2,8 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "framework/config/attention_section.h"
 #include "framework/config/compose.h"
+#include "framework/manifest/attention_section.h"
+#include "framework/manifest/python_file.h"
 
 namespace attnlab::python_name_test {
 namespace {
