@@ -45,7 +45,7 @@ PARAMETERS = """
 Counts that papers print, and how many parameters the same experiment has here (`attnlab run NAME --dry-run`).
 Models of images were counted with made-up images of the same size, DeiT III's of 224 pixels; ViT-2B from one
 layer. Where a set was not at hand, the model was counted with another one, whose tables, maps and classes were
-exchanged: ZINC, PascalVOC-SP, COCO-SP, Peptides-struct.
+exchanged: ZINC, PascalVOC-SP, COCO-SP, Peptides-struct, PCQM-Contact.
 
 """
 

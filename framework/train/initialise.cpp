@@ -36,6 +36,7 @@ struct Rename {
   std::regex match;
   std::optional<std::string> to;  ///< empty: what matches is left out
   Share part;
+  bool transpose = false;
 };
 
 Share read_part(const Node& text) {
@@ -54,17 +55,20 @@ Rename read_rule(const Node& rule) {
   const Node* match = rule.find("match");
   const Node* to = rule.find("to");
   const Node* part = rule.find("part");
-  const std::size_t keys = 1 + std::size_t(to != nullptr) + std::size_t(part != nullptr);
+  const Node* transpose = rule.find("transpose");
+  const std::size_t how = std::size_t(part != nullptr) + std::size_t(transpose != nullptr);
+  const std::size_t keys = 1 + std::size_t(to != nullptr) + how;
   if (!rule.is_map() || rule.entries().size() != keys || match == nullptr || !match->is_scalar() ||
-      (to != nullptr && !to->is_scalar()) || (part != nullptr && to == nullptr)) {
+      (to != nullptr && !to->is_scalar()) || (how > 0 && to == nullptr) ||
+      (transpose != nullptr && transpose->as_bool() != true)) {
     throw ConfigError(rule.place(),
-                      "a rule of a map is {match: REGEX, to: TEXT, part: 1/3}, or without `part`, "
-                      "or without both");
+                      "a rule of a map is {match: REGEX, to: TEXT}, with `part: 1/3` and "
+                      "`transpose: true` where they are needed, or {match: REGEX} alone");
   }
   try {
     return {std::regex(match->text(), std::regex::ECMAScript),
             to == nullptr ? std::nullopt : std::optional(to->text()),
-            part == nullptr ? Share{} : read_part(*part)};
+            part == nullptr ? Share{} : read_part(*part), transpose != nullptr};
   } catch (const std::regex_error& error) {
     throw ConfigError(match->place(), "not a regular expression: " + std::string(error.what()));
   }
@@ -88,6 +92,7 @@ std::vector<Rename> read_map(const std::string& name) {
 struct Renamed {
   std::string name;
   Share part;
+  bool transposed = false;
 };
 
 /// A search by std::regex takes stack for every letter.
@@ -105,15 +110,17 @@ void check_length(const std::string& name, const std::string& path) {
 /// @returns nothing where the rules leave the name out.
 std::optional<Renamed> renamed(std::string name, const std::vector<Rename>& rules,
                                const std::string& path) {
-  Share part;
+  Renamed to;
   for (const Rename& rule : rules) {
     check_length(name, path);
     if (!std::regex_search(name, rule.match)) continue;
     if (!rule.to) return std::nullopt;
     name = std::regex_replace(name, rule.match, *rule.to);
-    if (rule.part.of > 1) part = rule.part;
+    if (rule.part.of > 1) to.part = rule.part;
+    to.transposed |= rule.transpose;
   }
-  return Renamed{std::move(name), part};
+  to.name = std::move(name);
+  return to;
 }
 
 /// @throws DataMissingError.
@@ -164,11 +171,18 @@ class Targets {
                                   suggestion(into, Problems(parts.begin(), parts.end()))));
   }
 
+  /// @param name    what is filled
   /// @param source  the tensor's name in the file
   /// @returns what is wrong; nothing is changed then.
-  std::string fill(const std::string& name, const Share& part, const std::string& source,
-                   const Tensor& saved) {
+  std::string fill(const Renamed& to, const std::string& name, const std::string& source,
+                   Tensor saved) {
     const Item& item = items_.at(name);
+    const Share& part = to.part;
+    if (to.transposed && saved.dim() != 2) {
+      return fmt::format("{} of the file is {}, no matrix; correct `transpose` in init.map", source,
+                         describe(saved));
+    }
+    if (to.transposed) saved = saved.t();
     for (const Filled& other : filled_[name]) {
       if (!overlap(part, other.part)) continue;
       return fmt::format("both {} and {} of the file would fill {}", other.source, source, name);
@@ -271,7 +285,7 @@ void fill(BuiltRun& run, const NamedTensors& tensors, const std::string& path) {
       run.initial_unused.push_back(name);
     } else if (!targets.has(target)) {
       unfit.push_back(name + (target == name ? "" : fmt::format(" (as {})", target)));
-    } else if (const std::string problem = targets.fill(target, mapped->part, name, tensor);
+    } else if (const std::string problem = targets.fill(*mapped, target, name, tensor);
                !problem.empty()) {
       problems.push_back(problem);
     }

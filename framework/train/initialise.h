@@ -8,6 +8,7 @@
 //     - {match: "^blocks\\.([0-9]+)\\.", to: "layers.$1."}   # ECMAScript regular expressions
 //     - {match: "^head\\."}                                  # without `to`: left out
 //     - {match: "^q_bias$", to: "qkv.bias", part: 1/3}       # the first third of what it fills
+//     - {match: "^(fc.weight)$", to: "$1", transpose: true}  # a matrix that lies the other way
 //
 // Parts are of the first dimension, and equal. One counts as the whole: a part that nothing fills
 // stays as it was, and is listed nowhere.

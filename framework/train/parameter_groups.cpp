@@ -15,6 +15,7 @@ using Parameters = std::vector<OptimizedParameter>;
 using Words = std::vector<std::string>;
 
 constexpr std::size_t kMostListed = 12;
+constexpr const char* kAll = "all";
 
 bool matches_any(const std::string& name, const Words& patterns) {
   return std::any_of(patterns.begin(), patterns.end(),
@@ -41,11 +42,13 @@ std::string near_names(const std::string& pattern, const Parameters& parameters)
   return fmt::format("; there is {}{}", join(starts, ", "), more ? ", ..." : "");
 }
 
-void take(OptimizedParameter& parameter, const ParameterGroupOptions& group) {
+void take(OptimizedParameter& parameter, const ParameterGroupOptions& group,
+          const std::string& decay) {
   parameter.lr_scale = group.lr_scale;
   if (group.weight_decay >= 0) parameter.weight_decay = group.weight_decay;
   parameter.first_epoch = group.epochs.at(0);
   parameter.end_epoch = group.epochs.at(1);
+  if ((group.decay.empty() ? decay : group.decay) == kAll) parameter.decays = true;
 }
 
 void assign(Parameters& parameters, const OptimizerOptions& options, Words& problems) {
@@ -62,11 +65,17 @@ void assign(Parameters& parameters, const OptimizerOptions& options, Words& prob
                                      near_names(pattern, parameters)));
     }
     for (OptimizedParameter& one : parameters) {
-      if (matches_any(one.name, group.match) && taken.insert(&one).second) take(one, group);
+      if (matches_any(one.name, group.match) && taken.insert(&one).second) {
+        take(one, group, options.decay);
+      }
     }
     if (taken.size() == taken_before && problems.size() == before) {
       problems.push_back(key + "groups before it take all that it fits; put it before them");
     }
+  }
+  if (options.decay != kAll) return;
+  for (OptimizedParameter& one : parameters) {
+    if (taken.count(&one) == 0) one.decays = true;
   }
 }
 

@@ -281,6 +281,21 @@ class CrossVit final : public Model {
     return !learned && Model::decays(name, parameter);
   }
 
+  /// Blocks from 1 on, those of both branches of a stage beside each other; the attention across
+  /// is one more. What comes before them is 0, norms and heads are behind the last.
+  std::int64_t depth(const std::string& name) const override {
+    const std::int64_t blocks = std::max(options_.depths[0], options_.depths[1]);
+    const std::int64_t stage = number_behind("stage", name);
+    if (stage < 0) {
+      const bool last = name.starts_with("norm") || name.starts_with("head");
+      return last ? 1 + options_.stages * (blocks + 1) : 0;
+    }
+    const std::size_t at = name.find("_block");
+    const std::int64_t block =
+        at == std::string::npos ? blocks : number_behind("_block", name.substr(at));
+    return 1 + stage * (blocks + 1) + block;
+  }
+
   /// Positions of another size are resized.
   Tensor adapt(const std::string& name, const Tensor& saved) const override {
     for (std::size_t b = 0; b < kBranches; ++b) {

@@ -324,7 +324,7 @@ ATTNLAB_PLUGIN(model, SeqPairTransformer, SeqPairOptions,
                 .licence = "Apache-2.0",
                 .takes = {"condition", "condition_valid", "content"},
                 .gives = {"logits"},
-                .needs = {},
+                .stacks = {"depth"},
                 .ensemble = true})
 
 }  // namespace attnlab

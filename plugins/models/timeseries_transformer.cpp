@@ -285,6 +285,7 @@ ATTNLAB_PLUGIN(model, TimeseriesTransformer, TimeseriesTransformerOptions,
                 .licence = "Apache-2.0",
                 .takes = {"series", "length"},
                 .gives = {"logits"},
-                .needs = {"relative_positions if positions=relative"}})
+                .needs = {"relative_positions if positions=relative"},
+                .stacks = {"depth"}})
 
 }  // namespace attnlab

@@ -1,17 +1,23 @@
 // ViT: the vision transformer, as DeiT trains it.
 //
-//   x = [class token; patches] + positions
+//   x = [[class token; patches] + positions; registers]
 //   x = x + DropPath(LayerScale(MultiHeadAttention(LayerNorm(x))))     depth times
 //   x = x + DropPath(LayerScale(Mlp(LayerNorm(x))))
 //   logits = W LayerNorm(x)[class token, or mean over patches]
+//
+// Registers are learned tokens that all layers see and that are dropped at the end: what a layer
+// has no place for is kept there and not in patches (Darcet et al., Vision transformers need
+// registers, ICLR 2024; start as in DINOv2's code). They stand behind the patches, without
+// positions. `norm: rms` and `mlp: swiglu` are those of transformer_layer.h.
 //
 // Source: Dosovitskiy et al., ICLR 2021; Touvron et al., DeiT, ICML 2021 (presets Ti, S, B, the
 // initialisation, drop-path); layer scale from Touvron et al., CaiT, 2021. Touvron et al., DeiT
 // III, ECCV 2022: `positions: patches`, `drop_path_rule: constant`, layer_scale 1e-4. The ViT of
 // the code of "Your Attention Matters": `mlp_output_gelu`, `start: pytorch`, norm_eps 1e-5, and an
 // attention with `scale_by: model_dim`. An attention that reads places is told each patch's row and
-// column, in patches; the class token stands in the middle of the image. `positions: sinusoidal`:
-// half of the channels are sinusoids of the row, half of the column; the class token has none.
+// column, in patches; class token and registers stand in the middle of the image.
+// `positions: sinusoidal`: half of the channels are sinusoids of the row, half of the column; the
+// class token has none.
 // Cost: O(depth N dim (N + dim)) for N patches, with attention of quadratic cost.
 #include <fmt/format.h>
 
@@ -31,7 +37,10 @@ struct VitOptions {
   std::string preset;
   std::int64_t dim = 0, depth = 0, heads = 0;
   double mlp_ratio = 0;
-  std::int64_t patch_size = 0;
+  std::string mlp = "gelu";
+  std::int64_t swiglu_multiple = 256;
+  std::string norm = "layer";
+  std::int64_t patch_size = 0, registers = 0;
   std::string pool = "class_token";
   std::string positions = "all";
   bool qkv_bias = true;
@@ -51,7 +60,15 @@ struct VitOptions {
     v("depth", depth, range(0, 10000), "number of layers; 0: the preset's");
     v("heads", heads, at_least(0), "attention heads, a divisor of dim; 0: the preset's");
     v("mlp_ratio", mlp_ratio, range(0, 64), "hidden channels of the MLP over dim; 0: 4");
+    v("mlp", mlp, one_of("gelu", "swiglu"),
+      "swiglu: silu(W_1 x) * W_2 x in place of one map and GELU");
+    v("swiglu_multiple", swiglu_multiple, at_least(0),
+      "of swiglu: two thirds of mlp_ratio's hidden channels, rounded up to a multiple of this, so "
+      "that parameters are as many (256: LLaMA's code; 8: DINOv2's); 0: mlp_ratio's as they are");
+    v("norm", norm, one_of("layer", "rms"), "of every layer, and before the head");
     v("patch_size", patch_size, at_least(0), "side of a patch in pixels; 0: the preset's");
+    v("registers", registers, range(0, 4096),
+      "learned tokens beside the patches that are dropped at the end; 0: none");
     v("pool", pool, one_of("class_token", "mean"), "what the head reads; mean: no class token");
     v("positions", positions, one_of("all", "patches", "sinusoidal", "none"),
       "all: class token and patches have a learned one each; patches: patches alone have; "
@@ -64,14 +81,17 @@ struct VitOptions {
     v("dropout", dropout, range(0, 0.99), "after the positions, the attention and the MLP");
     v("attention_dropout", attention_dropout, range(0, 0.99), "of attention weights");
     v("mlp_output_gelu", mlp_output_gelu, "a second GELU, at the end of each MLP");
-    v("final_norm", final_norm, "a layer norm before the head");
-    v("norm_eps", norm_eps, range(0, 1), "added to the variance in each layer norm");
+    v("final_norm", final_norm, "a norm before the head");
+    v("norm_eps", norm_eps, range(0, 1), "added to the variance (rms: mean square) in each norm");
     v("head_hidden", head_hidden, at_least(0), "hidden channels of the head, with GELU; 0: linear");
     v("start", start, one_of("deit", "pytorch"),
       "deit: truncated normal, std 0.02; pytorch: maps uniform in +-1/sqrt(in), positions and "
       "class "
       "token N(0, 1)");
   }
+
+  bool swiglu() const { return mlp == "swiglu"; }
+  NormKind norm_kind() const { return norm == "rms" ? NormKind::rms : NormKind::layer; }
 };
 
 /// The options, checked. A size that is still 0 is in no preset.
@@ -96,6 +116,9 @@ VitOptions resolve(VitOptions options) {
                                                "{} channels for each sine and cosine; make dim a "
                                                "multiple of 4",
                                                options.dim));
+  }
+  if (options.swiglu() && options.mlp_output_gelu) {
+    throw OptionError("mlp_output_gelu", "is of an MLP with GELU; leave it out, or set mlp: gelu");
   }
   return options;
 }
@@ -126,7 +149,7 @@ PatchOptions patches_of(const DatasetInfo& data, const VitOptions& options) {
 std::shared_ptr<TransformerLayer> vit_layer(const VitOptions& o, std::int64_t index,
                                             const AttentionBuilder& attention) {
   const double depth = static_cast<double>(std::max<std::int64_t>(o.depth - 1, 1));
-  const std::int64_t hidden =
+  const std::int64_t plain =
       std::max<std::int64_t>(1, std::llround(o.mlp_ratio * static_cast<double>(o.dim)));
   TransformerLayerOptions options;
   options.attention = {.dim = o.dim,
@@ -137,10 +160,12 @@ std::shared_ptr<TransformerLayer> vit_layer(const VitOptions& o, std::int64_t in
                        .layer = index,
                        .layers = o.depth};
   options.mlp = {.dim = o.dim,
-                 .hidden = hidden,
+                 .hidden = o.swiglu() ? gated_hidden(plain, o.swiglu_multiple) : plain,
+                 .swiglu = o.swiglu(),
                  .output_activation = o.mlp_output_gelu,
                  .hidden_dropout = o.dropout,
                  .dropout = o.dropout};
+  options.norm = o.norm_kind();
   options.eps = o.norm_eps;
   options.layer_scale = o.layer_scale;
   options.drop_path = o.drop_path_rule == "constant"
@@ -167,12 +192,18 @@ class Vit final : public Model {
       const bool of_class_token = with_class_token && o.positions == "all";
       positions_ = learned("positions", {1, patches_->count() + (of_class_token ? 1 : 0), o.dim});
     }
+    if (o.registers > 0) {
+      registers_ = register_parameter(
+          "registers",
+          at::empty({1, o.registers, o.dim}).normal_(0, o.start == "pytorch" ? 1 : 1e-6));
+    }
     for (std::int64_t i = 0; i < o.depth; ++i) {
       layers_.push_back(
           register_module(fmt::format("layer{}", i), vit_layer(o, i, setup.attention)));
     }
     if (o.final_norm) {
-      norm_ = register_module("norm", std::make_shared<LayerNorm>(o.dim, o.norm_eps));
+      norm_ = register_module(
+          "norm", std::make_shared<LayerNorm>(o.dim, o.norm_eps, 1, true, o.norm_kind()));
     }
     if (o.head_hidden > 0) {
       head_in_ = register_module("head_in", std::make_shared<Linear>(o.dim, o.head_hidden));
@@ -190,6 +221,8 @@ class Vit final : public Model {
     if (options_.positions == "sinusoidal") x = x + sinusoids_of_patches(x.options());
     if (class_token_.defined()) x = at::cat({class_token_.expand({x.size(0), 1, -1}), x}, 1);
     if (with_class_token) x = x + positions_;
+    const std::int64_t tokens_kept = x.size(1);
+    if (registers_.defined()) x = at::cat({x, registers_.expand({x.size(0), -1, -1})}, 1);
     if (is_training() && options_.dropout > 0) x = dropout(x, options_.dropout);
     ForwardState state;
     AttentionContext context{0, &state, pass.trace};
@@ -204,14 +237,23 @@ class Vit final : public Model {
       residual = layer->forward(residual, context, asks ? placed : plain);
       ++context.layer;
     }
-    const Tensor tokens = norm_ == nullptr ? residual.sum() : residual.normed(*norm_).norm;
+    const Tensor all = norm_ == nullptr ? residual.sum() : residual.normed(*norm_).norm;
+    const Tensor tokens = registers_.defined() ? all.narrow(1, 0, tokens_kept) : all;
     Tensor pooled = class_token_.defined() ? tokens.select(1, 0) : tokens.mean(1);
     if (head_in_ != nullptr) pooled = at::gelu(head_in_->forward(pooled));
     return {{"logits", head_->forward(pooled)}, {"tokens", tokens}};
   }
 
   bool decays(const std::string& name, const Tensor& parameter) const override {
-    return name != "positions" && name != "class_token" && Model::decays(name, parameter);
+    return name != "positions" && name != "class_token" && name != "registers" &&
+           Model::decays(name, parameter);
+  }
+
+  /// As BEiT counts: layers from 1 on, what comes before them 0, norm and head behind the last.
+  std::int64_t depth(const std::string& name) const override {
+    const std::int64_t layer = number_behind("layer", name);
+    if (layer >= 0) return 1 + layer;
+    return name.starts_with("norm.") || name.starts_with("head") ? 1 + options_.depth : 0;
   }
 
   /// Positions of another image size are resized; a patch's map that was saved as a matrix over its
@@ -228,10 +270,12 @@ class Vit final : public Model {
   }
 
  private:
-  /// Of the tokens, [1, N or N + 1, 2].
+  /// Of the tokens, [1, all of them, 2].
   Tensor places(const at::Device& device) const {
     const Tensor cells = cell_places(patches_->rows(), patches_->columns(), device);
-    return class_token_.defined() ? behind_class_token(cells) : cells;
+    const Tensor tokens = class_token_.defined() ? behind_class_token(cells) : cells;
+    if (!registers_.defined()) return tokens;
+    return at::cat({tokens, cells.mean(1, true).expand({1, options_.registers, 2})}, 1);
   }
 
   Tensor sinusoids_of_patches(const at::TensorOptions& options) {
@@ -256,6 +300,7 @@ class Vit final : public Model {
   std::shared_ptr<PatchEmbedding> patches_;
   Tensor class_token_;  ///< [1, 1, dim], undefined with pool = mean
   Tensor positions_;    ///< [1, N or N + 1, dim]; undefined unless learned
+  Tensor registers_;    ///< [1, registers, dim]; undefined: none
   Tensor sinusoids_;    ///< [1, N, dim], made when first asked for
   std::vector<std::shared_ptr<TransformerLayer>> layers_;
   std::shared_ptr<LayerNorm> norm_;         // null: none
@@ -270,6 +315,6 @@ ATTNLAB_PLUGIN(model, Vit, VitOptions,
                 .licence = "Apache-2.0",
                 .takes = {"image"},
                 .gives = {"logits", "tokens"},
-                .needs = {}})
+                .stacks = {"depth"}})
 
 }  // namespace attnlab

@@ -131,5 +131,10 @@ Tensor gelu(const Tensor& x) {
   return gelu_form(x.contiguous());
 }
 
+Tensor gelu_tanh(const Tensor& x) {
+  if (x.device().is_cpu() && is_narrow(x)) return gelu_tanh(wide(x)).to(x.scalar_type());
+  return at::gelu(x, "tanh");
+}
+
 }  // namespace attnlab
 #endif

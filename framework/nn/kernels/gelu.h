@@ -1,4 +1,5 @@
-// GELU(x) = x P(N(0, 1) <= x): Hendrycks and Gimpel 2016, the exact form.
+// GELU(x) = x P(N(0, 1) <= x): Hendrycks and Gimpel 2016, the exact form, and their approximation
+// by tanh, GPT-2's.
 #pragma once
 
 #include "framework/tensor/tensor.h"
@@ -10,7 +11,10 @@ namespace attnlab {
 /// probability is below 3e-7 wherever it is a normal number.
 Tensor gelu(const Tensor& x);
 
-/// Its gradient by x, as operations that autograd can follow.
+/// x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x³))), LibTorch's. Differentiable any number of times.
+Tensor gelu_tanh(const Tensor& x);
+
+/// The gradient of gelu(x) by x, as operations that autograd can follow.
 /// @param grad  of gelu(x)
 Tensor composed_gelu_gradient(const Tensor& x, const Tensor& grad);
 

@@ -10,7 +10,7 @@
 
 namespace attnlab {
 
-enum class Activation { gelu, relu };  ///< GELU is the exact one (gelu.h)
+enum class Activation { gelu, relu, gelu_tanh };  ///< GELUs: gelu.h
 
 struct MlpWeights {
   const Tensor &up, &up_bias;      ///< U [hidden, in], a [hidden]; biases undefined: none
@@ -22,7 +22,8 @@ struct MlpWeights {
 /// has them.
 bool mlp_takes(const Tensor& x, const MlpWeights& weights);
 
-/// @param x  [..., in] that mlp_takes()
+/// @param x           [..., in] that mlp_takes()
+/// @param activation  gelu or relu
 /// @returns [..., out], differentiable any number of times. Sums of the gradients may depend on the
 /// number of threads, not on which is faster.
 Tensor mlp(const Tensor& x, const MlpWeights& weights, Activation activation);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "framework/nn/kernels/dropout.h"
@@ -96,19 +97,21 @@ void start_normal(const torch::nn::Module& block, double std, double norm_std) {
   }
 }
 
-LayerNorm::LayerNorm(std::int64_t dim, double eps, std::int64_t members, bool with_bias)
-    : dim_(dim), eps_(eps), members_(members) {
+LayerNorm::LayerNorm(std::int64_t dim, double eps, std::int64_t members, bool with_bias,
+                     NormKind kind)
+    : dim_(dim), eps_(eps), members_(members), kind_(kind) {
+  if (kind == NormKind::rms) with_bias = false;
   if (members > 1 && !with_bias) throw ShapeError("LayerNorm: those of an ensemble have biases");
   weight = register_parameter("weight", at::ones({members * dim}));
   if (with_bias) bias = register_parameter("bias", at::zeros({members * dim}));
 }
 
 Tensor LayerNorm::forward(const Tensor& x) const {
-  return member_layer_norm(x, weight, bias, eps_, members_);
+  return member_layer_norm(x, weight, bias, eps_, members_, kind_);
 }
 
 SumAndNorm LayerNorm::forward_sum(const Tensor& x, const Tensor& y) const {
-  if (members_ == 1) return add_layer_norm(x, y, weight, bias, eps_);
+  if (members_ == 1) return add_layer_norm(x, y, weight, bias, eps_, kind_);
   const Tensor sum = x + y;
   return {sum, forward(sum)};
 }
@@ -120,10 +123,17 @@ Tensor LayerNorm::forward_heads(const Tensor& x) const {
                      per_head(weight, members_, heads));
 }
 
+std::int64_t gated_hidden(std::int64_t hidden, std::int64_t multiple) {
+  if (multiple == 0) return hidden;
+  const std::int64_t channels = std::max<std::int64_t>(2 * hidden / 3, 1);
+  return (channels + multiple - 1) / multiple * multiple;
+}
+
 Mlp::Mlp(const MlpOptions& options)
     : options_(options),
-      in_(register_module("in", std::make_shared<Linear>(options.dim, options.hidden, options.bias,
-                                                         options.members))),
+      in_(register_module(
+          "in", std::make_shared<Linear>(options.dim, (options.swiglu ? 2 : 1) * options.hidden,
+                                         options.bias, options.members))),
       out_(register_module("out", std::make_shared<Linear>(options.hidden, options.dim,
                                                            options.bias, options.members))) {}
 
@@ -134,21 +144,30 @@ Mlp::Mlp(std::int64_t dim, std::int64_t hidden, double dropout, std::int64_t mem
                      .dropout = dropout,
                      .members = members}) {}
 
+Tensor Mlp::activated(const Tensor& y) const {
+  if (options_.activation == Activation::gelu_tanh) return attnlab::gelu_tanh(y);
+  return options_.activation == Activation::gelu ? attnlab::gelu(y) : at::relu(y);
+}
+
 Tensor Mlp::forward(const Tensor& x) const {
   const auto drop = [this](const Tensor& y, double p) {
     return is_training() && p > 0 ? dropout(y, p) : y;
   };
-  const auto activate = [this](const Tensor& y) {
-    return options_.activation == Activation::gelu ? attnlab::gelu(y) : at::relu(y);
+  const auto finished = [&](const Tensor& y) {
+    return drop(options_.output_activation ? activated(y) : y, options_.dropout);
   };
+  if (options_.swiglu) {
+    const std::vector<Tensor> parts = in_->forward(x).chunk(2, -1);
+    const Tensor hidden = at::silu(parts[0]) * parts[1];
+    return finished(out_->forward(drop(hidden, options_.hidden_dropout)));
+  }
   const MlpWeights weights{in_->weight, in_->bias, out_->weight, out_->bias};
   const bool drops = is_training() && options_.hidden_dropout > 0;
-  if (options_.members == 1 && !drops && mlp_takes(x, weights)) {
-    const Tensor y = mlp(x, weights, options_.activation);
-    return drop(options_.output_activation ? activate(y) : y, options_.dropout);
+  const bool has_kernel = options_.activation != Activation::gelu_tanh;
+  if (options_.members == 1 && !drops && has_kernel && mlp_takes(x, weights)) {
+    return finished(mlp(x, weights, options_.activation));
   }
-  const Tensor y = out_->forward(drop(activate(in_->forward(x)), options_.hidden_dropout));
-  return drop(options_.output_activation ? activate(y) : y, options_.dropout);
+  return finished(out_->forward(drop(activated(in_->forward(x)), options_.hidden_dropout)));
 }
 
 DropPath::DropPath(double p) : p_(p) {

@@ -57,12 +57,13 @@ void start_uniform(const torch::nn::Module& block);
 /// stay).
 void start_normal(const torch::nn::Module& block, double std, double norm_std = 0);
 
-/// Layer normalisation over the last dimension, with weight 1 and bias 0 at the start.
+/// Normalisation over the last dimension, with weight 1 and bias 0 at the start. The RMS norm has
+/// no bias.
 class LayerNorm : public torch::nn::Module {
  public:
   /// @throws ShapeError for an ensemble without biases.
   explicit LayerNorm(std::int64_t dim, double eps = 1e-6, std::int64_t members = 1,
-                     bool with_bias = true);
+                     bool with_bias = true, NormKind kind = NormKind::layer);
   Tensor forward(const Tensor& x) const;
   /// x + y, and forward() of that, in one pass.
   SumAndNorm forward_sum(const Tensor& x, const Tensor& y) const;
@@ -76,11 +77,20 @@ class LayerNorm : public torch::nn::Module {
   std::int64_t dim_;
   double eps_;
   std::int64_t members_;
+  NormKind kind_;
 };
+
+/// A gated MLP with as many parameters as a plain one: two thirds of its hidden channels, rounded
+/// up to a multiple. Source: Shazeer 2020; multiples of 256 are those of LLaMA's code (Touvron et
+/// al. 2023), of 8 those of DINOv2's.
+/// @param hidden    of the plain MLP
+/// @param multiple  0: `hidden` itself
+std::int64_t gated_hidden(std::int64_t hidden, std::int64_t multiple);
 
 struct MlpOptions {
   std::int64_t dim = 0, hidden = 0;
   Activation activation = Activation::gelu;
+  bool swiglu = false;  ///< W_3 (silu(W_1 x) * W_2 x), whatever the activation
   bool bias = true;
   bool output_activation = false;  ///< a second activation before the last dropout
   double hidden_dropout = 0;       ///< behind the activation
@@ -88,7 +98,9 @@ struct MlpOptions {
   std::int64_t members = 1;
 };
 
-/// Linear, activation, dropout, linear, dropout.
+/// Linear, activation, dropout, linear, dropout. With SwiGLU the first map is two, W_1 and behind
+/// it W_2, in one matrix [2 hidden, dim]. Source of that: Shazeer, GLU variants improve
+/// transformer, 2020.
 class Mlp : public torch::nn::Module {
  public:
   explicit Mlp(const MlpOptions& options);
@@ -100,6 +112,8 @@ class Mlp : public torch::nn::Module {
   Linear& output() { return *out_; }
 
  private:
+  Tensor activated(const Tensor& y) const;
+
   MlpOptions options_;
   std::shared_ptr<Linear> in_, out_;
 };

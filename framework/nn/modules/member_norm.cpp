@@ -55,7 +55,7 @@ void normalise_member(const MemberNormRows& in, float eps, float* out) {
       each_vector<float>(in.dim, [&](std::int64_t i, auto part)
                                      HWY_ATTR { sums = hn::Add(sums, load(x + i, part)); });
     }
-    const float mean = sum_of<float>(sums) / count;
+    const float mean = in.centred ? sum_of<float>(sums) / count : 0;
     const Vec<float> middle = all(mean);
     each_vector<float>(in.dim, [&](std::int64_t i, auto part) HWY_ATTR {
       const Vec<float> distance = away(x + i, part, middle);
@@ -73,7 +73,8 @@ void normalise_member(const MemberNormRows& in, float eps, float* out) {
   }
 }
 
-/// dx = (g - mean(g) - x̂ mean(g x̂)) / deviation + other, with g = dy w;  dw += dy x̂;  db += dy.
+/// dx = (g - mean(g) - x̂ mean(g x̂)) / deviation + other, with g = dy w, without mean(g) where the
+/// mean was not taken away;  dw += dy x̂;  db += dy.
 void differentiate_member(const MemberNormRows& in, const MemberNormGradients& to) {
   const auto count = static_cast<float>(in.dim);
   for (std::int64_t r = 0; r < in.rows; ++r) {
@@ -92,7 +93,7 @@ void differentiate_member(const MemberNormRows& in, const MemberNormGradients& t
         store<float>(hn::Add(from, load(to.db + i, part)), to.db + i, part);
       }
     });
-    const Vec<float> shift = all(sum_of<float>(plain) / count);
+    const Vec<float> shift = all(in.centred ? sum_of<float>(plain) / count : 0.0F);
     const Vec<float> slope = all(sum_of<float>(along) / count);
     each_vector<float>(in.dim, [&](std::int64_t i, auto part) HWY_ATTR {
       const Vec<float> unit = unit_of(x + i, part, mean, inverse);
@@ -131,6 +132,7 @@ float* start_of(const Tensor& x) { return x.defined() ? x.data_ptr<float>() : nu
 struct Norm {
   Tensor x, added, sum, weight, bias, moments;  ///< undefined: there is none
   std::int64_t members;
+  NormKind kind;
 
   std::int64_t dim() const { return x.size(-1); }
   std::int64_t rows() const { return x.numel() / dim() / members; }
@@ -149,7 +151,8 @@ struct Norm {
         };
         work(i, row,
              Rows{std::min(kChunk, all - first), d, at(x, row * d), at(added, row * d),
-                  at(sum, row * d), at(weight, e * d), at(bias, e * d), at(moments, 2 * row)});
+                  at(sum, row * d), at(weight, e * d), at(bias, e * d), at(moments, 2 * row),
+                  kind == NormKind::layer});
       }
     });
   }
@@ -168,7 +171,7 @@ struct MemberNorm : public torch::autograd::Function<MemberNorm> {
   /// @returns the norm; where there is something to add the sum before it
   static variable_list forward(AutogradContext* context, const Tensor& x, const Tensor& added,
                                const Tensor& weight, const Tensor& bias, double eps,
-                               std::int64_t members) {
+                               std::int64_t members, NormKind kind) {
     context->set_materialize_grads(false);
     const at::TensorOptions options = x.options().requires_grad(false);
     const bool adds = added.numel() > 0;
@@ -178,7 +181,8 @@ struct MemberNorm : public torch::autograd::Function<MemberNorm> {
                     weight,
                     bias.numel() > 0 ? bias : Tensor(),
                     at::empty({x.numel() / x.size(-1), 2}, options),
-                    members};
+                    members,
+                    kind};
     const Tensor y = at::empty(x.sizes(), options);
     float* const out = start_of(y);
     norm.each_chunk([&](std::int64_t, std::int64_t row, const Rows& rows) {
@@ -189,6 +193,7 @@ struct MemberNorm : public torch::autograd::Function<MemberNorm> {
     context->saved_data["eps"] = eps;
     context->saved_data["members"] = members;
     context->saved_data["adds"] = adds;
+    context->saved_data["rms"] = kind == NormKind::rms;
     context->saved_data["bias"] = bias.numel() > 0;
     if (adds) return {norm.sum, y};
     return {y};
@@ -200,14 +205,21 @@ struct MemberNorm : public torch::autograd::Function<MemberNorm> {
     const Tensor& weight = saved[1];
     const bool adds = context->saved_data["adds"].toBool();
     const bool biased = context->saved_data["bias"].toBool();
-    const Norm norm{x, {}, {}, weight, {}, saved[2], context->saved_data["members"].toInt()};
+    const Norm norm{x,
+                    {},
+                    {},
+                    weight,
+                    {},
+                    saved[2],
+                    context->saved_data["members"].toInt(),
+                    context->saved_data["rms"].toBool() ? NormKind::rms : NormKind::layer};
     const Tensor& grad = gradients.back();
     const Tensor other = adds ? gradients[0] : Tensor();
     // With gradients on, the caller asked for a graph of this backward pass.
     if (at::GradMode::is_enabled()) {
       return composed(norm, grad, other, context->saved_data["eps"].toDouble(), adds, biased);
     }
-    if (!grad.defined()) return {other, other, {}, {}, {}, {}};
+    if (!grad.defined()) return {other, other, {}, {}, {}, {}, {}};
     const Tensor dy = grad.contiguous(), beside = other.defined() ? other.contiguous() : other;
     const Tensor dx = at::empty(x.sizes(), x.options());
     const std::int64_t sums = norm.members * norm.chunks();
@@ -226,6 +238,7 @@ struct MemberNorm : public torch::autograd::Function<MemberNorm> {
             sum_of_chunks(dw, norm.members),
             sum_of_chunks(db, norm.members),
             Tensor(),
+            Tensor(),
             Tensor()};
   }
 
@@ -233,19 +246,22 @@ struct MemberNorm : public torch::autograd::Function<MemberNorm> {
   /// The same gradients as operations that autograd can follow.
   static variable_list composed(const Norm& norm, const Tensor& dy, const Tensor& other, double eps,
                                 bool adds, bool biased) {
-    if (!dy.defined()) return {other, other, {}, {}, {}, {}};
+    if (!dy.defined()) return {other, other, {}, {}, {}, {}, {}};
     const Tensor& x = norm.x;
     const auto by_row = [&](const Tensor& t) { return t.reshape({norm.members, -1, norm.dim()}); };
-    const Tensor rows = by_row(x), away = rows - rows.mean(-1, true);
+    const bool centred = norm.kind == NormKind::layer;
+    const Tensor rows = by_row(x), away = centred ? rows - rows.mean(-1, true) : rows;
     const Tensor inverse = (away.square().mean(-1, true) + eps).rsqrt(), unit = away * inverse;
     const Tensor grad = by_row(dy), g = grad * norm.weight.view({norm.members, 1, norm.dim()});
-    Tensor dx = (g - g.mean(-1, true) - unit * (g * unit).mean(-1, true)) * inverse;
+    const Tensor shifted = centred ? g - g.mean(-1, true) : g;
+    Tensor dx = (shifted - unit * (g * unit).mean(-1, true)) * inverse;
     dx = dx.view(x.sizes());
     if (other.defined()) dx = dx + other;
     return {dx,
             adds ? dx : Tensor(),
             (grad * unit).sum(1).view({-1}),
             biased ? grad.sum(1).view({-1}) : Tensor(),
+            Tensor(),
             Tensor(),
             Tensor()};
   }
@@ -267,7 +283,7 @@ Tensor or_none(const Tensor& t, const Tensor& like) {
 }  // namespace
 
 Tensor member_layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps,
-                         std::int64_t members) {
+                         std::int64_t members, NormKind kind) {
   const std::int64_t dim = x.size(-1);
   batch_of_member(x, members);
   if (weight.numel() != members * dim || (bias.defined() && bias.numel() != members * dim)) {
@@ -276,27 +292,33 @@ Tensor member_layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bi
         members * dim, describe(x), describe(weight), describe(bias)));
   }
   if (is_narrow(x)) {
-    return member_layer_norm(wide(x), wide(weight), wide(bias), eps, members).to(x.scalar_type());
+    return member_layer_norm(wide(x), wide(weight), wide(bias), eps, members, kind)
+        .to(x.scalar_type());
   }
   if (has_own_kernel(x, weight, bias)) {
-    return MemberNorm::apply(x, or_none({}, x), weight, or_none(bias, x), eps, members)[0];
+    return MemberNorm::apply(x, or_none({}, x), weight, or_none(bias, x), eps, members, kind)[0];
+  }
+  const auto of_members = [&](const Tensor& t) { return t.reshape({members, -1, dim}); };
+  if (kind == NormKind::rms) {
+    const Tensor rows = of_members(x);
+    const Tensor scaled = rows * (rows.square().mean(-1, true) + eps).rsqrt() * of_members(weight);
+    return (bias.defined() ? scaled + of_members(bias) : scaled).view(x.sizes());
   }
   if (members == 1) return at::layer_norm(x, {dim}, weight, bias, eps);
-  const auto of_members = [&](const Tensor& t) { return t.reshape({members, -1, dim}); };
   const Tensor normal = at::layer_norm(x, {dim}, {}, {}, eps);
   return at::addcmul(of_members(bias), of_members(normal), of_members(weight)).view(x.sizes());
 }
 
 SumAndNorm add_layer_norm(const Tensor& x, const Tensor& y, const Tensor& weight,
-                          const Tensor& bias, double eps) {
+                          const Tensor& bias, double eps, NormKind kind) {
   const bool alike = x.sizes() == y.sizes() && y.scalar_type() == x.scalar_type() &&
                      y.device() == x.device() && x.dim() > 0 && weight.numel() == x.size(-1);
   if (alike && has_own_kernel(x, weight, bias)) {
-    const variable_list both = MemberNorm::apply(x, y, weight, or_none(bias, x), eps, 1);
+    const variable_list both = MemberNorm::apply(x, y, weight, or_none(bias, x), eps, 1, kind);
     return {both[0], both[1]};
   }
   const Tensor sum = x + y;
-  return {sum, member_layer_norm(sum, weight, bias, eps, 1)};
+  return {sum, member_layer_norm(sum, weight, bias, eps, 1, kind)};
 }
 
 }  // namespace attnlab

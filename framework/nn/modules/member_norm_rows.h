@@ -12,7 +12,8 @@ struct MemberNormRows {
   const float* added;          ///< to x first; null: nothing
   float* sum;                  ///< x + added, filled where there is something to add
   const float *weight, *bias;  ///< [dim]; bias null: none
-  float* moments;              ///< [rows, 2]: mean, 1 / deviation
+  float* moments;              ///< [rows, 2]: mean (0 where not centred), 1 / deviation
+  bool centred;                ///< the mean is taken away first (layer norm); else it is not (RMS)
 };
 
 /// What the gradient reads and fills; x, above, is what was normalised.

@@ -1,5 +1,7 @@
 #include "framework/nn/modules/transformer_layer.h"
 
+#include <charconv>
+
 namespace attnlab {
 
 SumAndNorm Residual::normed(const LayerNorm& norm) const {
@@ -10,8 +12,8 @@ TransformerLayer::TransformerLayer(const TransformerLayerOptions& options,
                                    const AttentionBuilder& attention)
     : norm_first_(options.norm_first) {
   const auto norm = [&](const char* name) {
-    return register_module(
-        name, std::make_shared<LayerNorm>(options.mlp.dim, options.eps, 1, options.norm_bias));
+    return register_module(name, std::make_shared<LayerNorm>(options.mlp.dim, options.eps, 1,
+                                                             options.norm_bias, options.norm));
   };
   attention_norm_ = norm("attention_norm");
   attention_ = register_module("attention",
@@ -82,6 +84,13 @@ void TransformerLayer::start(double std, double norm_std, double residual_std) {
   start_normal(*mlp_, std);
   attention_->output().weight.normal_(0, residual_std);
   mlp_->output().weight.normal_(0, residual_std);
+}
+
+std::int64_t number_behind(std::string_view start, std::string_view name) {
+  if (!name.starts_with(start)) return -1;
+  std::int64_t number = -1;
+  std::from_chars(name.data() + start.size(), name.data() + name.size(), number);
+  return number;
 }
 
 }  // namespace attnlab

@@ -3,10 +3,13 @@
 //   norm first   y = x + s Attention(LN(x)),   z = y + s Mlp(LN(y))
 //   norm last    y = LN(x + Attention(x)),     z = LN(y + Mlp(y))
 //
-// s scales channels (LayerScale) and drops whole branches of an example in training (DropPath),
-// where the options ask for it. Source: Vaswani et al. 2017 (norm last); Radford et al. 2019, GPT-2
-// (norm first); Touvron et al. 2021, CaiT (LayerScale); Huang et al. 2016 (DropPath).
+// LN is a layer norm or an RMS norm, and the MLP may be SwiGLU. s scales channels (LayerScale) and
+// drops whole branches of an example in training (DropPath), where the options ask for it. Source:
+// Vaswani et al. 2017 (norm last); Radford et al. 2019, GPT-2 (norm first); Touvron et al. 2021,
+// CaiT (LayerScale); Huang et al. 2016 (DropPath).
 #pragma once
+
+#include <string_view>
 
 #include "framework/nn/modules/multi_head_attention.h"
 
@@ -16,7 +19,8 @@ struct TransformerLayerOptions {
   MultiHeadOptions attention;
   MlpOptions mlp;
   bool norm_first = true;
-  bool norm_bias = true;
+  NormKind norm = NormKind::layer;
+  bool norm_bias = true;  ///< of a layer norm
   double eps = 1e-5;
   double drop_path = 0;    ///< probability of dropping a branch; norm first only
   double layer_scale = 0;  ///< of each channel at the start; 0: none; norm first only
@@ -68,5 +72,9 @@ class TransformerLayer : public torch::nn::Module {
   std::shared_ptr<DropPath> drop_;
   std::shared_ptr<LayerScale> attention_scale_, mlp_scale_;  // null: none
 };
+
+/// The number of a layer in the name of one of its parameters, for `Trainable::depth`: 3 of
+/// ("layer", "layer3.mlp.in.weight"); -1 where the name does not begin so.
+std::int64_t number_behind(std::string_view start, std::string_view name);
 
 }  // namespace attnlab

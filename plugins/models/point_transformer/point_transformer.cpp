@@ -88,6 +88,27 @@ class PointTransformer final : public Model {
     return {{.name = "logits", .shape = {classes_}, .dtype = type}};
   }
 
+  /// Blocks from 1 on in the order in which they run, a (un)pooling as the block behind it; the
+  /// stem 0, the head behind the last.
+  std::int64_t depth(const std::string& name) const override {
+    if (name.starts_with("stem.")) return 0;
+    const auto of = [&](const std::string& module) { return name.starts_with(module + "."); };
+    std::int64_t depth = 1;
+    for (std::size_t s = 0; s < encoder_.size(); ++s) {
+      if (of(fmt::format("pooling{}", s))) return depth;
+      for (std::size_t b = 0; b < encoder_[s].size(); ++b, ++depth) {
+        if (of(fmt::format("encoder{}_block{}", s, b))) return depth;
+      }
+    }
+    for (std::size_t s = decoder_.size(); s-- > 0;) {
+      if (of(fmt::format("unpooling{}", s))) return depth;
+      for (std::size_t b = 0; b < decoder_[s].size(); ++b, ++depth) {
+        if (of(fmt::format("decoder{}_block{}", s, b))) return depth;
+      }
+    }
+    return depth;
+  }
+
  private:
   bool by_point() const { return options_.head == "point"; }
 

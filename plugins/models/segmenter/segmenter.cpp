@@ -195,6 +195,6 @@ ATTNLAB_PLUGIN(model, Segmenter, SegmenterOptions,
                 .licence = "Apache-2.0",
                 .takes = {"image"},
                 .gives = {"mask_logits"},
-                .needs = {}})
+                .stacks = {"depth", "decoder_depth if decoder=mask"}})
 
 }  // namespace attnlab

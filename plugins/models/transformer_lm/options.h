@@ -1,6 +1,7 @@
 // Sizes and style of a language model of fixed context.
 #pragma once
 
+#include "framework/nn/modules/layers.h"
 #include "framework/plugin.h"
 
 namespace attnlab {
@@ -8,9 +9,11 @@ namespace attnlab {
 struct TransformerLmOptions {
   std::string preset, style;
   std::int64_t dim = 0, depth = 0, heads = 0, hidden = 0, context = 0;
-  std::string positions, biases, softmax;
+  std::string activation, positions, biases, softmax;
+  std::string mlp = "plain", norm = "layer";
+  std::int64_t swiglu_multiple = 256;
   std::vector<std::int64_t> cutoffs = {20000, 40000, 200000};
-  double dropout = 0, attention_dropout = 0;
+  double initial_std = 0.02, dropout = 0, attention_dropout = 0;
   bool answers = false;
 
   template <class Visitor>
@@ -30,13 +33,26 @@ struct TransformerLmOptions {
     v("positions", positions, one_of("", "none", "learned", "sinusoidal", "reversed", "relative"),
       "reversed: sinusoids that count down to 0 at the context's end (published); relative: "
       "Transformer-XL's, each layer its own; empty: the style's");
+    v("activation", activation, one_of("", "gelu", "gelu_tanh", "relu"),
+      "of a plain MLP; gelu_tanh: GPT-2's approximation of gelu; empty: gelu in gpt2, relu in "
+      "transformer_xl");
     v("biases", biases, one_of("", "all", "mlp", "none"),
       "which maps and norms have one; mlp: the MLP and the norms; empty: all in gpt2 (nano_gpt: "
       "none), mlp in transformer_xl");
+    v("mlp", mlp, one_of("plain", "swiglu"),
+      "plain: two maps with the style's activation; swiglu: silu(W_1 x) * W_2 x in place of the "
+      "first");
+    v("swiglu_multiple", swiglu_multiple, at_least(0),
+      "of swiglu: two thirds of the hidden channels, rounded up to a multiple of this, so that "
+      "parameters are as many (256: LLaMA's code); 0: `hidden` as it is");
+    v("norm", norm, one_of("layer", "rms"), "of every layer, and of gpt2 at the end");
     v("softmax", softmax, one_of("", "adaptive", "plain"),
       "over the next token; empty: adaptive in transformer_xl, plain in gpt2");
     v("cutoffs", cutoffs, at_least(1),
       "where an adaptive softmax cuts the vocabulary, which is in order of frequency");
+    v("initial_std", initial_std, range(1e-4, 1),
+      "of the layers' weights and learned positions at the start: 0.02 as published; narrow models "
+      "learn to recall much sooner from 0.1");
     v("dropout", dropout, range(0, 0.99), "after the positions, the attention and in the MLP");
     v("attention_dropout", attention_dropout, range(0, 0.99), "of attention weights");
     v("answers", answers,
@@ -45,6 +61,12 @@ struct TransformerLmOptions {
   }
 
   bool gpt2() const { return style == "gpt2"; }
+  Activation activation_kind() const {
+    if (activation == "gelu_tanh") return Activation::gelu_tanh;
+    return activation == "relu" ? Activation::relu : Activation::gelu;
+  }
+  bool swiglu() const { return mlp == "swiglu"; }
+  NormKind norm_kind() const { return norm == "rms" ? NormKind::rms : NormKind::layer; }
 };
 
 /// The options with all that stands for "as the style" replaced.

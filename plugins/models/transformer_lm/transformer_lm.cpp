@@ -9,6 +9,9 @@
 // same in shorter lines, so that a line gives the same alone and padded. "relative" adds nothing to
 // x and gives each layer Transformer-XL's positions, with a W_r, u and w of its own.
 //
+// `norm: rms` and `mlp: swiglu` are those of transformer_layer.h, in either style; with
+// `biases: none`, `positions: none` and attention.positions they make LLaMA's layer.
+//
 // With `answers` it also gives the most likely token of each place that has a target, -1 elsewhere.
 //
 // A batch without targets asks for `logits`, the log-probabilities of what follows its last tokens.
@@ -19,6 +22,7 @@
 // language models follow. Cost: O(depth L dim (L + dim)), and the softmax.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "framework/nn/kernels/dropout.h"
@@ -31,8 +35,6 @@
 namespace attnlab {
 namespace {
 
-constexpr double kStd = 0.02;
-
 TransformerLayerOptions layer_options(const TransformerLmOptions& o, std::int64_t index) {
   TransformerLayerOptions layer;
   layer.attention.dim = o.dim;
@@ -43,12 +45,14 @@ TransformerLayerOptions layer_options(const TransformerLmOptions& o, std::int64_
   layer.attention.layer = index;
   layer.attention.layers = o.depth;
   layer.mlp = {.dim = o.dim,
-               .hidden = o.hidden,
-               .activation = o.gpt2() ? Activation::gelu : Activation::relu,
+               .hidden = o.swiglu() ? gated_hidden(o.hidden, o.swiglu_multiple) : o.hidden,
+               .activation = o.activation_kind(),
+               .swiglu = o.swiglu(),
                .bias = o.biases != "none",
                .hidden_dropout = o.gpt2() ? 0 : o.dropout,
                .dropout = o.dropout};
   layer.norm_first = o.gpt2();
+  layer.norm = o.norm_kind();
   layer.norm_bias = o.biases != "none";
   return layer;
 }
@@ -61,22 +65,23 @@ class TransformerLm final : public Model {
     table_ = register_module("table", std::make_shared<TiedSoftmax>(TiedSoftmaxOptions{
                                           setup.data.vocabulary, o.dim, o.cutoffs, !o.gpt2()}));
     if (o.positions == "learned") {
-      learned_ = register_parameter("positions", at::empty({o.context, o.dim}).normal_(0, kStd));
+      learned_ =
+          register_parameter("positions", at::empty({o.context, o.dim}).normal_(0, o.initial_std));
     }
     const double layers = static_cast<double>(o.depth);
     for (std::int64_t i = 0; i < o.depth; ++i) {
       layers_.push_back(register_module(
           fmt::format("layer{}", i),
           std::make_shared<TransformerLayer>(layer_options(o, i), setup.attention)));
-      layers_.back()->start(kStd, o.gpt2() ? 0 : kStd,
-                            o.gpt2() ? kStd / std::sqrt(2 * layers) : kStd);
+      layers_.back()->start(o.initial_std, o.gpt2() ? 0 : o.initial_std,
+                            o.initial_std / (o.gpt2() ? std::sqrt(2 * layers) : 1));
       if (o.positions != "relative") continue;
       relative_.push_back(register_module(fmt::format("relative{}", i),
                                           std::make_shared<RelativeKeys>(o.dim, o.heads)));
     }
     if (o.gpt2()) {
-      norm_ =
-          register_module("norm", std::make_shared<LayerNorm>(o.dim, 1e-5, 1, o.biases != "none"));
+      norm_ = register_module(
+          "norm", std::make_shared<LayerNorm>(o.dim, 1e-5, 1, o.biases != "none", o.norm_kind()));
     }
     for (const auto& layer : layers_) check_padding(setup.data, layer->attention());
   }
@@ -100,6 +105,15 @@ class TransformerLm final : public Model {
   bool decays(const std::string& name, const Tensor& parameter) const override {
     const bool place = name.starts_with("relative") && name.ends_with("_bias");
     return !place && Model::decays(name, parameter);
+  }
+
+  /// Layers from 1 on, table and positions 0 (the table is the softmax's, too), the norm at the end
+  /// behind the last layer.
+  std::int64_t depth(const std::string& name) const override {
+    const std::int64_t layer =
+        std::max(number_behind("layer", name), number_behind("relative", name));
+    if (layer >= 0) return 1 + layer;
+    return name.starts_with("norm.") ? 1 + options_.depth : 0;
   }
 
  private:
@@ -214,6 +228,7 @@ ATTNLAB_PLUGIN(
      .licence = "Apache-2.0",
      .takes = {"tokens", "targets", "tokens_valid?"},
      .gives = {"nll", "answers if answers=true", "logits?"},
-     .needs = {"causal", "relative_positions if positions=relative"}})
+     .needs = {"causal", "relative_positions if positions=relative"},
+     .stacks = {"depth"}})
 
 }  // namespace attnlab

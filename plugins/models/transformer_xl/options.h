@@ -12,10 +12,13 @@ struct TransformerXlOptions {
   bool same_length = false;
   std::string positions = "relative", biases = "shared", position_term = "mapped", norm = "last",
               softmax = "adaptive";
+  std::string mlp = "plain", norm_kind = "layer";
+  std::int64_t swiglu_multiple = 256;
   std::vector<std::int64_t> cutoffs = {20000, 40000, 200000};
   double dropout = 0, attention_dropout = 0;
 
   bool relative() const { return positions == "relative"; }
+  bool swiglu() const { return mlp == "swiglu"; }
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
@@ -40,6 +43,12 @@ struct TransformerXlOptions {
       "mapped: the attention treats places as keys (QUEST normalises both, and drops the scale); "
       "plain: their term is a bias of the logits, (q + w) . r / sqrt(D), whatever the attention");
     v("norm", norm, one_of("last", "first"), "of each branch: after it (published) or before");
+    v("norm_kind", norm_kind, one_of("layer", "rms"), "which norm that is");
+    v("mlp", mlp, one_of("plain", "swiglu"),
+      "plain: two maps with ReLU; swiglu: silu(W_1 x) * W_2 x in place of the first");
+    v("swiglu_multiple", swiglu_multiple, at_least(0),
+      "of swiglu: two thirds of the hidden channels, rounded up to a multiple of this, so that "
+      "parameters are as many (256: LLaMA's code); 0: `hidden` as it is");
     v("softmax", softmax, one_of("adaptive", "plain"), "over the next token");
     v("cutoffs", cutoffs, at_least(1),
       "where an adaptive softmax cuts the vocabulary, which is in order of frequency");

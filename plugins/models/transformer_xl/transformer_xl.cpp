@@ -47,11 +47,13 @@ TransformerLayerOptions layer_options(const TransformerXlOptions& o, std::int64_
   layer.attention.layer = index;
   layer.attention.layers = o.depth;
   layer.mlp = {.dim = o.dim,
-               .hidden = o.hidden,
+               .hidden = o.swiglu() ? gated_hidden(o.hidden, o.swiglu_multiple) : o.hidden,
                .activation = Activation::relu,
+               .swiglu = o.swiglu(),
                .hidden_dropout = o.dropout,
                .dropout = o.dropout};
   layer.norm_first = o.norm == "first";
+  layer.norm = o.norm_kind == "rms" ? NormKind::rms : NormKind::layer;
   return layer;
 }
 
@@ -137,6 +139,11 @@ class TransformerXl final : public Model {
 
   bool decays(const std::string& name, const Tensor& parameter) const override {
     return !name.ends_with("_bias") && Model::decays(name, parameter);
+  }
+
+  /// Layers from 1 on; what they share (the table, u and w) 0.
+  std::int64_t depth(const std::string& name) const override {
+    return 1 + number_behind("layer", name);
   }
 
  private:
@@ -323,6 +330,7 @@ ATTNLAB_PLUGIN(model, TransformerXl, TransformerXlOptions,
                 .takes = {"tokens", "targets", "tokens_valid?"},
                 .gives = {"nll", "logits?"},
                 .needs = {"causal", "different_lengths",
-                          "relative_positions if positions=relative"}})
+                          "relative_positions if positions=relative"},
+                .stacks = {"depth"}})
 
 }  // namespace attnlab

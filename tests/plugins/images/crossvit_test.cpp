@@ -189,6 +189,25 @@ TEST(CrossVit, DropsPathsAsThePublishedCode) {
   for (std::size_t i = 0; i < rates.size(); ++i) EXPECT_NEAR(rates[i], expected[i], 1e-12) << i;
 }
 
+// Stages of one and two blocks beside each other, and the attention across behind them.
+TEST(CrossVit, LayersLieBehindEachOther) {
+  const auto model = crossvit(kSmall);
+  for (const auto& [name, depth] : {std::pair{"patches0.weight", 0},
+                                    {"class_token1", 0},
+                                    {"positions0", 0},
+                                    {"stage0_branch0_block0.mlp.in.weight", 1},
+                                    {"stage0_branch1_block0.mlp.in.weight", 1},
+                                    {"stage0_branch1_block1.mlp_norm.bias", 2},
+                                    {"stage0_crossing0.attention.qkv.weight", 3},
+                                    {"stage1_branch0_block0.attention.qkv.bias", 4},
+                                    {"stage1_crossing1.back.weight", 6},
+                                    {"norm0.weight", 7},
+                                    {"head1.bias", 7}}) {
+    ASSERT_TRUE(model->named_parameters().contains(name)) << name;
+    EXPECT_EQ(model->depth(name), depth) << name;
+  }
+}
+
 TEST(CrossVit, MakesPatchesByConvolutions) {
   const auto model = crossvit(
       "preset: '', sizes: [24, 32], patch_sizes: [12, 16], dims: [8, 16], depths: [1, 1], heads: "

@@ -31,6 +31,10 @@ TEST(TransformerLm, HasThePublishedSizes) {
   EXPECT_EQ(parameters_of("{preset: medium}", 267735, 384), 89'833'434) << "90M";
   // nanoGPT counts without the positions: "number of parameters: 0.80M".
   EXPECT_EQ(parameters_of("{preset: nano_gpt}", 65, 64) - 64 * 128, 795'904);
+  // GPT-2 of 12 layers, from its first two: all are alike.
+  const std::int64_t one = parameters_of("{preset: gpt2, depth: 1}", 50257, 64);
+  const std::int64_t two = parameters_of("{preset: gpt2, depth: 2}", 50257, 64);
+  EXPECT_EQ(one + 11 * (two - one), 124'439'808);
 }
 
 TEST(TransformerLm, StartsAsPublished) {

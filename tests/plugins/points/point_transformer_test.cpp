@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "framework/nn/modules/sizes_alone.h"
 #include "framework/nn/points/curves.h"
 #include "framework/nn/points/patches.h"
@@ -311,6 +313,30 @@ TEST(PointTransformer, HasTheSizesOfItsSmallPreset) {
       block(64) + block(32) + mapped(128, 64) + mapped(64, 64) + mapped(64, 32) + mapped(32, 32);
   EXPECT_EQ(stem + encoder + decoder + head, 1977712);
   EXPECT_EQ(parameters_of("lite"), 1977712);
+}
+
+// Encoders of 1, 2 and 1 blocks, then decoders of 1 and 1, the coarser one first.
+TEST(PointTransformer, BlocksLieBehindEachOther) {
+  const auto model = model_of();
+  std::map<std::string, std::int64_t> found;
+  for (const auto& item : model->named_parameters()) {
+    const std::string module = item.key().substr(0, item.key().find('.'));
+    const std::int64_t depth = model->depth(item.key());
+    EXPECT_EQ(found.emplace(module, depth).first->second, depth) << item.key();
+  }
+  const std::map<std::string, std::int64_t> expected = {{"stem", 0},
+                                                        {"encoder0_block0", 1},
+                                                        {"pooling1", 2},
+                                                        {"encoder1_block0", 2},
+                                                        {"encoder1_block1", 3},
+                                                        {"pooling2", 4},
+                                                        {"encoder2_block0", 4},
+                                                        {"unpooling1", 5},
+                                                        {"decoder1_block0", 5},
+                                                        {"unpooling0", 6},
+                                                        {"decoder0_block0", 6},
+                                                        {"head", 7}};
+  EXPECT_EQ(found, expected);
 }
 
 TEST(PointTransformer, NamesVoxelsThatStandTwice) {

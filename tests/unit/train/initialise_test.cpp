@@ -105,6 +105,26 @@ rules:
               HasSubstr("encoder.w is [3] float32, which has no 2 equal parts"));
 }
 
+TEST_F(Initialising, TransposesWhereAMapSaysSo) {
+  const auto with_rule = [&](const std::string& rule, const Tensor& matrix) {
+    const std::string map = folder_.write("map.yaml", "schema: 1\nrules: [" + rule + "]");
+    return initialised({{"m", matrix}}, {.map = map, .partial = true});
+  };
+  const Tensor matrix = at::arange(8.F).view({2, 4});
+  const std::string whole = "{match: m, to: encoder_positions, transpose: true}";
+  EXPECT_TRUE(parameter(with_rule(whole, matrix), "encoder_positions").equal(matrix.t()));
+  const Tensor half = at::arange(4.F).view({2, 2});
+  const BuiltRun run =
+      with_rule("{match: m, to: encoder_positions, part: 2/2, transpose: true}", half);
+  EXPECT_TRUE(parameter(run, "encoder_positions").equal(at::cat({at::zeros({2, 2}), half.t()})));
+  EXPECT_THAT(message_of<DataError>([&] { with_rule(whole, at::ones({4})); }),
+              HasSubstr("m of the file is [4] float32, no matrix; correct `transpose`"));
+  for (const char* rule : {"{match: m, transpose: true}", "{match: m, to: w, transpose: false}"}) {
+    EXPECT_THAT(message_of<ConfigError>([&] { with_rule(rule, matrix); }),
+                HasSubstr("a rule of a map is"));
+  }
+}
+
 TEST_F(Initialising, NamesAllThatFitsNowhereAndAllThatGetsNothing) {
   const NamedTensors tensors = {{"w", at::ones({3})}, {"v", at::ones({3})}};
   EXPECT_THAT(message_of<DataError>([&] { initialised(tensors, {.into = "encoder"}); }),

@@ -45,10 +45,13 @@ TEST(Patterns, StandForAnyTextOrOneCharacter) {
 TEST(ParameterGroups, SetRateDecayAndEpochsOfWhatTheyMatch) {
   auto all = parameters(kNames);
   apply_groups(
-      all,
-      with_groups(
-          {{"backbone", {.match = {"backbone.*"}, .lr_scale = 0.1, .epochs = {0, 2}}},
-           {"last", {.match = {"head.*", "task.*"}, .weight_decay = 0.5, .epochs = {1, -1}}}}));
+      all, with_groups({{"backbone",
+                         {.match = {"backbone.*"}, .lr_scale = 0.1, .decay = {}, .epochs = {0, 2}}},
+                        {"last",
+                         {.match = {"head.*", "task.*"},
+                          .weight_decay = 0.5,
+                          .decay = {},
+                          .epochs = {1, -1}}}}));
   for (const std::size_t i : {0, 1}) {
     EXPECT_EQ(all[i].lr_scale, 0.1);
     EXPECT_FALSE(all[i].weight_decay.has_value());
@@ -63,18 +66,45 @@ TEST(ParameterGroups, SetRateDecayAndEpochsOfWhatTheyMatch) {
   }
 }
 
+/// Which parameters decay, of a matrix, a bias and a norm.
+std::vector<bool> decayed(const OptimizerOptions& options) {
+  std::vector<OptimizedParameter> all = {{"head.weight", at::zeros({2, 2})},
+                                         {"head.bias", at::zeros({2}), /*decays=*/false},
+                                         {"norm.weight", at::zeros({2}), /*decays=*/false}};
+  apply_groups(all, options);
+  std::vector<bool> result;
+  for (const OptimizedParameter& one : all) result.push_back(one.decays);
+  return result;
+}
+
+TEST(ParameterGroups, DecayWhatTheModelSaysOrAll) {
+  OptimizerOptions options;
+  EXPECT_EQ(decayed(options), (std::vector<bool>{true, false, false}));
+  options.decay = "all";
+  EXPECT_EQ(decayed(options), (std::vector<bool>{true, true, true}));
+  options.groups = {{"norms", {.match = {"norm.*"}, .decay = "matrices"}},
+                    {"biases", {.match = {"*.bias"}, .lr_scale = 2, .decay = {}}}};
+  EXPECT_EQ(decayed(options), (std::vector<bool>{true, true, false})) << "a group's own word wins";
+  options.decay = "matrices";
+  options.groups = {{"norms", {.match = {"norm.*"}, .decay = "all"}},
+                    {"biases", {.match = {"*.bias"}, .weight_decay = 0.5, .decay = {}}}};
+  EXPECT_EQ(decayed(options), (std::vector<bool>{true, false, true}))
+      << "how much decays says nothing of what";
+}
+
 TEST(ParameterGroups, TakeAParameterInTheirOrder) {
   auto all = parameters(kNames);
-  apply_groups(all, with_groups({{"norms", {.match = {"*norm*"}, .lr_scale = 3}},
-                                 {"rest", {.match = {"*"}, .lr_scale = 2}}}));
+  apply_groups(all, with_groups({{"norms", {.match = {"*norm*"}, .lr_scale = 3, .decay = {}}},
+                                 {"rest", {.match = {"*"}, .lr_scale = 2, .decay = {}}}}));
   EXPECT_EQ(all[0].lr_scale, 2);
   EXPECT_EQ(all[1].lr_scale, 3);
 }
 
 TEST(ParameterGroups, RefusePatternsThatFitNothingAllAtOnceWithNearNames) {
-  const std::string message = refusal(with_groups({{"a", {.match = {"backbon.*", "head.*"}}},
-                                                   {"b", {.match = {"head.wieght"}}},
-                                                   {"c", {.match = {"decoder.mask.*"}}}}));
+  const std::string message =
+      refusal(with_groups({{"a", {.match = {"backbon.*", "head.*"}, .decay = {}}},
+                           {"b", {.match = {"head.wieght"}, .decay = {}}},
+                           {"c", {.match = {"decoder.mask.*"}, .decay = {}}}}));
   EXPECT_THAT(message,
               AllOf(HasSubstr("train.optimizer.groups.a.match: 'backbon.*' is the name of no "
                               "trained parameter; did you mean 'backbone.*'?"),
@@ -87,7 +117,8 @@ TEST(ParameterGroups, RefusePatternsThatFitNothingAllAtOnceWithNearNames) {
 
 TEST(ParameterGroups, RefuseAGroupThatOthersLeaveNothing) {
   EXPECT_THAT(
-      refusal(with_groups({{"all", {.match = {"*"}}}, {"head", {.match = {"head.*"}}}})),
+      refusal(with_groups(
+          {{"all", {.match = {"*"}, .decay = {}}}, {"head", {.match = {"head.*"}, .decay = {}}}})),
       HasSubstr("train.optimizer.groups.head.match: groups before it take all that it fits; "
                 "put it before them"));
 }
@@ -95,7 +126,8 @@ TEST(ParameterGroups, RefuseAGroupThatOthersLeaveNothing) {
 TEST(LayerDecay, ShrinksTheRateWithTheDistanceFromTheDeepestLayer) {
   auto all = parameters({"embed", "block.0", "block.1", "head", "scale"});
   for (std::size_t i = 0; i < 4; ++i) all[i].depth = std::int64_t(i);
-  OptimizerOptions options = with_groups({{"first", {.match = {"block.0"}, .lr_scale = 10}}});
+  OptimizerOptions options =
+      with_groups({{"first", {.match = {"block.0"}, .lr_scale = 10, .decay = {}}}});
   options.layer_decay = 0.5;
   apply_groups(all, options);
   EXPECT_DOUBLE_EQ(all[0].lr_scale, 0.125);

@@ -43,6 +43,19 @@ TEST(Gelu, KeepsWhatIsNoNumber) {
   EXPECT_EQ(y[4].item<float>(), 0.F);
 }
 
+TEST(Gelu, ByTanhIsItsFormula) {
+  const Tensor x = at::linspace(-6, 6, 241);
+  const Tensor y = gelu_tanh(x), narrow = gelu_tanh(x.to(at::kBFloat16));
+  EXPECT_EQ(narrow.scalar_type(), at::kBFloat16);
+  for (std::int64_t i = 0; i < x.numel(); ++i) {
+    const double at = x[i].item<float>();
+    const double wanted =
+        at / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (at + 0.044715 * at * at * at)));
+    EXPECT_NEAR(y[i].item<float>(), wanted, 1e-6) << at;
+    EXPECT_NEAR(narrow[i].item<float>(), wanted, 0.02 + 0.01 * std::abs(wanted)) << at;
+  }
+}
+
 TEST(Gelu, OfOtherTypesIsLibTorchs) {
   const Tensor x = at::randn({40}, at::kDouble);
   EXPECT_TRUE(attnlab::gelu(x).equal(at::gelu(x)));

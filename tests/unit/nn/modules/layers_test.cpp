@@ -76,6 +76,32 @@ TEST(Mlp, EqualsItsDefinition) {
   EXPECT_LT(largest_difference(mlp.forward(x), expected), kTolerance);
 }
 
+TEST(Mlp, OfSwigluIsSiluOfOneMapTimesAnother) {
+  at::manual_seed(17);
+  Mlp mlp(MlpOptions{.dim = 4, .hidden = 3, .swiglu = true});
+  mlp.to(at::kDouble);
+  const at::NoGradGuard no_gradients;
+  for (const auto& parameter : mlp.parameters()) parameter.normal_();
+  const auto w = mlp.named_parameters();
+  ASSERT_EQ(w["in.weight"].sizes(), at::IntArrayRef({6, 4}));
+  const Tensor x = at::randn({2, 3, 4}, at::kDouble);
+  const Tensor both = at::matmul(x, w["in.weight"].t()) + w["in.bias"];
+  const Tensor gate = both.narrow(2, 0, 3), up = both.narrow(2, 3, 3);
+  const Tensor hidden = gate / (1 + (-gate).exp()) * up;
+  const Tensor expected = at::matmul(hidden, w["out.weight"].t()) + w["out.bias"];
+  EXPECT_LT(largest_difference(mlp.forward(x), expected), kTolerance);
+}
+
+TEST(Mlp, OfSwigluHasTheHiddenChannelsOfPublishedModels) {
+  EXPECT_EQ(gated_hidden(4 * 4096, 256), 11008) << "LLaMA 7B";
+  EXPECT_EQ(gated_hidden(4 * 5120, 256), 13824) << "LLaMA 13B";
+  EXPECT_EQ(gated_hidden(4 * 1536, 8), 4096) << "DINOv2, ViT-g";
+  EXPECT_EQ(gated_hidden(4 * 96, 256), 256);
+  EXPECT_EQ(gated_hidden(100, 1), 66);
+  EXPECT_EQ(gated_hidden(1, 1), 1) << "never none";
+  EXPECT_EQ(gated_hidden(100, 0), 100) << "as given";
+}
+
 TEST(Mlp, DropoutActsInTrainingAlone) {
   at::manual_seed(8);
   Mlp mlp(4, 8, 0.5);
@@ -127,6 +153,18 @@ TEST(Ensemble, OfLayersIsItsMembersAlone) {
   Mlp mlp(4, 9, 0, 3);
   mlp.to(at::kDouble);
   expect_members_apart(mlp, three<Mlp>(4, 9), 4);
+  MlpOptions gated{.dim = 4, .hidden = 5, .swiglu = true};
+  const auto singles = three<Mlp>(gated);
+  gated.members = 3;
+  Mlp together(gated);
+  together.to(at::kDouble);
+  expect_members_apart(together, singles, 4);
+}
+
+TEST(LayerNorm, OfRmsHasNoBiasAndIsRefusedInAnEnsemble) {
+  const LayerNorm norm(4, 1e-5, 1, true, NormKind::rms);
+  EXPECT_FALSE(norm.bias.defined());
+  EXPECT_THROW(LayerNorm(4, 1e-5, 3, true, NormKind::rms), ShapeError);
 }
 
 TEST(LayerNorm, TakesMembersSideBySideInTheHeadsToo) {

@@ -125,6 +125,48 @@ TEST(MemberNorm, OfOneModelIsLayerNormWithOrWithoutBias) {
   }
 }
 
+/// x / root mean square, each member's own, in float64 where the input is.
+Tensor rms_by_members(const std::vector<Tensor>& in, std::int64_t members) {
+  const Tensor rows = in[0].reshape({members, -1, in[0].size(-1)});
+  const Tensor mean = (rows * rows).sum(-1, true) / double(in[0].size(-1));
+  return (rows / (mean + kEps).sqrt() * in[1].reshape({members, 1, -1})).view(in[0].sizes());
+}
+
+TEST(MemberNorm, OfRmsTakesNoMeanAway) {
+  at::manual_seed(14);
+  for (const std::int64_t members : {1, 3}) {
+    for (const std::int64_t dim : {3, 7, 16, 40}) {
+      const Tensor x = at::randn({3, 90, dim}) * 2 + 1, weight = at::randn({members * dim});
+      testing::expect_like_double(
+          [&](const std::vector<Tensor>& in) {
+            return member_layer_norm(in[0], in[1], {}, kEps, members, NormKind::rms);
+          },
+          [&](const std::vector<Tensor>& in) { return rms_by_members(in, members); }, {x, weight},
+          3e-4);
+    }
+  }
+  // Elsewhere it is composed of operations.
+  const Tensor x = at::randn({6, 5}, at::kDouble), weight = at::randn({15}, at::kDouble);
+  EXPECT_LT(largest_difference(member_layer_norm(x, weight, {}, kEps, 3, NormKind::rms),
+                               rms_by_members({x, weight}, 3)),
+            1e-12);
+}
+
+TEST(MemberNorm, OfRmsAddsFirstInTheSamePass) {
+  at::manual_seed(15);
+  const Tensor x = at::randn({2, 150, 20}), y = at::randn({2, 150, 20}), weight = at::randn({20});
+  const auto weighed = [](const SumAndNorm& both) { return both.sum * 0.3 + both.norm; };
+  testing::expect_like_double(
+      [&](const std::vector<Tensor>& in) {
+        return weighed(add_layer_norm(in[0], in[1], in[2], {}, kEps, NormKind::rms));
+      },
+      [&](const std::vector<Tensor>& in) {
+        const Tensor sum = in[0] + in[1];
+        return weighed({sum, rms_by_members({sum, in[2]}, 1)});
+      },
+      {x, y, weight}, 3e-4);
+}
+
 // PyTorch has -1.34149 and +1.34178 of the first, and by instruction set.
 TEST(MemberNorm, FarFromZeroIsTheMirrorImageOfItself) {
   for (const std::int64_t dim : {2, 4, 7, 16, 33, 128}) {
