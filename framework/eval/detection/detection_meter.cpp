@@ -104,6 +104,7 @@ std::vector<MetricInfo> detection_metrics(const DatasetInfo& data, bool one_shot
   for (const std::string& name : names) metrics.push_back({name, Better::higher, "share"});
   for (const std::string& word : words_of(data)) {
     metrics.push_back({"ap50_" + word, Better::higher, "share", word});
+    if (one_shot) metrics.push_back({"ap50_per_image_" + word, Better::higher, "share", word});
   }
   return metrics;
 }
@@ -216,6 +217,10 @@ Metrics DetectionMeter::result() const {
   sums["ap50_per_image"] = mean_of(alone);
   for (const auto& [group, members] : data_.class_groups) {
     sums["ap50_per_image_" + group] = mean_of(alone, &members);
+  }
+  for (std::size_t k = 0; k < names_.size(); ++k) {
+    const auto found = alone.find(static_cast<std::int64_t>(k));
+    sums["ap50_per_image_" + names_[k]] = found == alone.end() ? 0 : found->second;
   }
   return sums;
 }

@@ -9,6 +9,7 @@
 //                                    prompts ranked together; then the mean over the images of a
 //                                    class, then over classes: what published code of one-shot
 //                                    detection calls AP50. Images without the class do not count
+//   ap50_per_image_GROUP, _CLASS     the same over the classes of a group, and of one class
 // What no box says anything of is 0 (a class without boxes, no large ones), where pycocotools says
 // -1; means over classes leave it out. With several prompts an image and class, the prompts of one
 // number make one round; all metrics but ap50_per_image are means over rounds.
@@ -26,7 +27,8 @@ namespace attnlab {
 /// @throws DataError for a class, a kind or a number of a prompt that the dataset says it has not.
 void check_categories(const Batch& batch, const DatasetInfo& data);
 
-/// What `DetectionMeter` measures. @param one_shot  with ap50_per_image, of each group, too
+/// What `DetectionMeter` measures. @param one_shot  with ap50_per_image, of each group and class,
+/// too
 std::vector<MetricInfo> detection_metrics(const DatasetInfo& data, bool one_shot);
 
 /// Reads `logits` [B, Q, K] and `boxes` [B, Q, 4] centred, in shares of the image; box@box, corners

@@ -321,9 +321,8 @@ TEST_F(Stages, HaveTheParameterGroupsOfThePublicScript) {
     apply_groups(all, options);  // refuses a pattern that fits nothing
     std::map<std::string, OptimizedParameter> found;
     for (const OptimizedParameter& one : all) {
-      const double by_itself = one.decays ? options.weight_decay : 0;
-      EXPECT_EQ(one.weight_decay.value_or(by_itself), decays_there(one.name) ? 0.05 : 0)
-          << stage << ", " << one.name;
+      const double used = one.decays ? one.weight_decay.value_or(options.weight_decay) : 0;
+      EXPECT_EQ(used, decays_there(one.name) ? 0.05 : 0) << stage << ", " << one.name;
       const bool backbone = one.name.starts_with("backbone.");
       const std::pair<std::int64_t, std::int64_t> epochs = {one.first_epoch, one.end_epoch};
       const std::pair<std::int64_t, std::int64_t> of_stage =

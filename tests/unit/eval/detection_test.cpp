@@ -537,6 +537,8 @@ TEST(DetectionMeter, SplitsClassesAndGroupsAndImages) {
   EXPECT_NEAR(metrics.at("ap50"), 0.5, 1e-12);
   EXPECT_NEAR(metrics.at("ap50_per_image"), 0.5, 1e-12);
   EXPECT_NEAR(metrics.at("ap50_big_dog"), 0, 1e-12);
+  EXPECT_NEAR(metrics.at("ap50_per_image_cat"), 1, 1e-12);
+  EXPECT_NEAR(metrics.at("ap50_per_image_big_dog"), 0, 1e-12);
   std::vector<std::string> stated, given;
   for (const MetricInfo& info : detection_metrics(data, true)) stated.push_back(info.name);
   for (const auto& [name, value] : metrics) given.push_back(name);
@@ -583,6 +585,10 @@ TEST(DetectionMeter, TakesTheMeanPerImageOverAClassFirst) {
       metrics_of({{1, 0, 0, 1.0, true}, {2, 0, 0, 1.0, false}, {3, 1, 0, 1.0, true}});
   EXPECT_NEAR(metrics.at("ap50_per_image"), 0.75, 1e-12);
   EXPECT_NEAR(metrics.at("ap50_per_image_base"), 0.75, 1e-12);
+  EXPECT_NEAR(metrics.at("ap50_per_image_cat"), 0.5, 1e-12);
+  EXPECT_NEAR(metrics.at("ap50_per_image_dog"), 1, 1e-12);
+  // The class as a whole: of two answers with one score the first one is right.
+  EXPECT_NE(metrics.at("ap50_cat"), metrics.at("ap50_per_image_cat"));
 }
 
 TEST(DetectionMeter, RanksTheAnswersToAnImagesPromptsTogether) {
