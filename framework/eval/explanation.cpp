@@ -16,7 +16,9 @@ struct Grid {
   std::int64_t rows = 0, columns = 0, tokens_before = 0;
 };
 
-Grid grid_of(const std::vector<LayerTrace>& layers, const Tensor& image) {
+/// @param outputs  the model's: behind the rows of its `tokens` stand tokens of its own (registers)
+Grid grid_of(const std::vector<LayerTrace>& layers, const Tensor& image,
+             const NamedTensors& outputs) {
   if (layers.empty()) {
     throw ShapeError(
         "explanation: the model recorded no attention; take one with attention layers");
@@ -28,16 +30,18 @@ Grid grid_of(const std::vector<LayerTrace>& layers, const Tensor& image) {
         "take another attention",
         layer.layer));
   }
-  const std::int64_t tokens = layers[0].weights.size(-1);
+  const std::int64_t all = layers[0].weights.size(-1);
   for (const LayerTrace& layer : layers) {
     const Tensor& weights = layer.weights;
-    if (weights.dim() != 4 || weights.size(2) != tokens || weights.size(3) != tokens) {
+    if (weights.dim() != 4 || weights.size(2) != all || weights.size(3) != all) {
       throw ShapeError(fmt::format(
           "explanation: its layers must all attend among the same tokens; one is {}, the first "
           "has {} tokens",
-          describe(weights), tokens));
+          describe(weights), all));
     }
   }
+  const Tensor* const kept = outputs.find("tokens");
+  const std::int64_t tokens = kept == nullptr ? all : std::min(all, kept->size(1));
   const std::int64_t height = image.size(2), width = image.size(3);
   for (const std::int64_t before : {1, 0}) {
     for (std::int64_t rows = 1; rows <= tokens - before; ++rows) {
@@ -52,10 +56,12 @@ Grid grid_of(const std::vector<LayerTrace>& layers, const Tensor& image) {
                   tokens, height, width));
 }
 
-/// [B, L, L] or [B, L] to [B, rows, columns]: what the class token, or all tokens, take of patches.
+/// [B, L, L] to [B, rows, columns]: what the class token, or all patches, take of patches.
 Tensor patches_of(const Tensor& among, const Grid& grid) {
-  const Tensor row = grid.tokens_before > 0 ? among.select(1, 0) : among.mean(1);
-  return row.narrow(1, grid.tokens_before, grid.rows * grid.columns)
+  const std::int64_t patches = grid.rows * grid.columns;
+  const Tensor row =
+      grid.tokens_before > 0 ? among.select(1, 0) : among.narrow(1, 0, patches).mean(1);
+  return row.narrow(1, grid.tokens_before, patches)
       .reshape({among.size(0), grid.rows, grid.columns});
 }
 
@@ -65,8 +71,9 @@ Explanation ag_cam(Model& model, const Batch& batch, const Tensor& classes) {
   trace.weights = trace.logits = trace.attached = true;
   ForwardPass pass;
   pass.trace = &trace;
-  const Tensor logits = model.forward(batch, pass).at("logits");
-  const Grid grid = grid_of(trace.layers, batch.fields.at("image"));
+  const NamedTensors outputs = model.forward(batch, pass);
+  const Tensor logits = outputs.at("logits");
+  const Grid grid = grid_of(trace.layers, batch.fields.at("image"), outputs);
   const Tensor wanted = classes.defined() ? classes : logits.detach().argmax(1);
   std::vector<Tensor> weights;
   for (const LayerTrace& layer : trace.layers) {
@@ -99,8 +106,9 @@ Explanation rollout(Model& model, const Batch& batch) {
   trace.weights = true;
   ForwardPass pass;
   pass.trace = &trace;
-  const Tensor logits = model.forward(batch, pass).at("logits");
-  const Grid grid = grid_of(trace.layers, batch.fields.at("image"));
+  const NamedTensors outputs = model.forward(batch, pass);
+  const Tensor logits = outputs.at("logits");
+  const Grid grid = grid_of(trace.layers, batch.fields.at("image"), outputs);
   Tensor product;
   for (const LayerTrace& layer : trace.layers) {
     const Tensor mean = layer.weights.mean(1);

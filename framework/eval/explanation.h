@@ -5,7 +5,9 @@
 //
 // with weights A and logits L of the attention, z_c the model's logit of class c, and [row] the
 // class token's row over the patches. A model without class token (`pool: mean`) has no such row:
-// there it is the mean over all rows, which is our own extension.
+// there it is the mean over the patches' rows, which is our own extension. Registers stand behind
+// the patches and count as no patch: a model that has them says by `tokens` how many others there
+// are.
 // The logistic function sees the logits with whatever scale the mechanism gives them.
 // Sources: Leem & Seo, Attention Guided CAM, AAAI 2024, and its public code; Abnar & Zuidema,
 // Quantifying attention flow, ACL 2020. Cost: a forward pass with a trace, which computes weights

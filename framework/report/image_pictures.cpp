@@ -11,7 +11,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::int64_t kMostPixels = 8192;
-constexpr std::size_t kMostVersions = 200, kMostCells = 10000;
+constexpr std::size_t kMostVersions = 200, kMostCells = 10000, kMostMaps = 200;
 
 /// @throws json's exceptions, and DataError, for another form.
 ImagePicture image_picture(const json& in) {
@@ -28,12 +28,16 @@ ImagePicture image_picture(const json& in) {
     picture.versions.push_back({one.at("name"), one.at("image"), one.at("words"), one.at("wrong")});
     fits = fits && is_base64(picture.versions.back().image);
   }
+  for (const json& one : in.value("more_maps", json::array())) {
+    picture.more_maps.push_back({one.at("version"), one.at("of"), one.at("cells")});
+    fits = fits && picture.more_maps.back().cells.size() == picture.map.size();
+  }
   const auto side = [](std::int64_t pixels) { return pixels > 0 && pixels <= kMostPixels; };
   const auto cells = static_cast<std::int64_t>(picture.map.size());
   const bool grid = cells == 0 || (picture.columns > 0 && cells % picture.columns == 0 &&
                                    picture.map.size() <= kMostCells);
   if (!fits || !grid || !side(picture.height) || !side(picture.width) || picture.versions.empty() ||
-      picture.versions.size() > kMostVersions) {
+      picture.versions.size() > kMostVersions || picture.more_maps.size() > kMostMaps) {
     throw DataError("a picture's parts do not fit each other");
   }
   return picture;
@@ -60,16 +64,18 @@ std::string version_cell(const ImagePicture& picture, const ImageVersion& versio
       words_of(version));
 }
 
-/// The map over the clean image: each cell as strong as it is above the weakest.
-std::string map_cell(const ImagePicture& picture) {
-  if (picture.map.empty()) return "<td class=\"absent\">no map</td>\n";
-  const auto [least, most] = std::minmax_element(picture.map.begin(), picture.map.end());
-  const std::int64_t rows = std::int64_t(picture.map.size()) / picture.columns;
+/// A map over an image: each cell as strong as it is above the weakest.
+/// @param of  a class; empty: the model's answer
+std::string map_cell(const ImagePicture& picture, const std::vector<double>& cells,
+                     const std::string& image, const std::string& of) {
+  if (cells.empty()) return "<td class=\"absent\">no map</td>\n";
+  const auto [least, most] = std::minmax_element(cells.begin(), cells.end());
+  const std::int64_t rows = std::int64_t(cells.size()) / picture.columns;
   const double width = double(picture.width) / double(picture.columns);
   const double height = double(picture.height) / double(rows);
   std::string over;
-  for (std::size_t i = 0; i < picture.map.size(); ++i) {
-    const double shade = *most > *least ? (picture.map[i] - *least) / (*most - *least) : 0;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const double shade = *most > *least ? (cells[i] - *least) / (*most - *least) : 0;
     if (shade < 0.01) continue;
     const std::int64_t row = std::int64_t(i) / picture.columns;
     over += fmt::format(
@@ -78,11 +84,12 @@ std::string map_cell(const ImagePicture& picture) {
         double(std::int64_t(i) - row * picture.columns) * width, double(row) * height, width,
         height, 0.85 * shade);
   }
-  const char* method = picture.method == "rollout" ? "attention rollout" : "AG-CAM";
-  return fmt::format("<td>{}{}</td>\n",
-                     svg_of(picture, picture.versions.front().image, over,
-                            fmt::format("{} of {}", method, picture.origin.attention)),
-                     method);
+  const std::string method = picture.method == "rollout" ? "attention rollout" : "AG-CAM";
+  const std::string what = of.empty() ? "" : ", class " + of;
+  return fmt::format("<td>{}{}{}</td>\n",
+                     svg_of(picture, image, over,
+                            fmt::format("{} of {}{}", method, picture.origin.attention, what)),
+                     method, html_text(what));
 }
 
 /// Names of all versions, in the order in which they come.
@@ -98,28 +105,59 @@ std::vector<std::string> names_of(const std::vector<const ImagePicture*>& rows) 
   return names;
 }
 
-std::string row_html(const ImagePicture& picture, const std::vector<std::string>& names) {
+/// What further maps are of, in the order in which they come.
+using MapNames = std::vector<std::pair<std::string, std::string>>;  // version and class
+
+MapNames maps_of(const std::vector<const ImagePicture*>& rows) {
+  MapNames names;
+  for (const ImagePicture* picture : rows) {
+    for (const ImageMap& map : picture->more_maps) {
+      const std::pair<std::string, std::string> name(map.version, map.of);
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+  }
+  return names;
+}
+
+std::string row_html(const ImagePicture& picture, const std::vector<std::string>& names,
+                     const MapNames& maps) {
   std::string out = fmt::format("<tr><th scope=\"row\">{}<br><small>seed {}</small></th>\n",
                                 html_text(picture.origin.attention), picture.origin.seed);
   for (const std::string& name : names) {
     const auto version = std::find_if(picture.versions.begin(), picture.versions.end(),
                                       [&](const auto& one) { return one.name == name; });
-    out += version == picture.versions.end() ? "<td class=\"absent\">-</td>\n"
-                                             : version_cell(picture, *version);
-    if (name == names.front()) out += map_cell(picture);
+    const bool there = version != picture.versions.end();
+    out += there ? version_cell(picture, *version) : "<td class=\"absent\">-</td>\n";
+    if (name == names.front()) out += map_cell(picture, picture.map, version->image, "");
+    for (const auto& [of_version, of] : maps) {
+      if (of_version != name) continue;
+      const std::string& wanted = of;  // Clang 14 hands no binding to a lambda
+      const auto map = std::find_if(
+          picture.more_maps.begin(), picture.more_maps.end(),
+          [&](const ImageMap& one) { return one.version == name && one.of == wanted; });
+      out += there && map != picture.more_maps.end()
+                 ? map_cell(picture, map->cells, version->image, of)
+                 : "<td class=\"absent\">-</td>\n";
+    }
   }
   return out + "</tr>\n";
 }
 
 std::string table_html(const std::vector<const ImagePicture*>& rows) {
   const std::vector<std::string> names = names_of(rows);
+  const MapNames maps = maps_of(rows);
   std::string head = "<th>attention</th>";
   for (const std::string& name : names) {
     head += fmt::format("<th>{}</th>", html_text(name));
     if (name == names.front()) head += "<th>where it looked</th>";
+    for (const auto& [version, of] : maps) {
+      if (version != name) continue;
+      head += of.empty() ? "<th>where it looked</th>"
+                         : fmt::format("<th>where it looked for {}</th>", html_text(of));
+    }
   }
   std::string body;
-  for (const ImagePicture* picture : rows) body += row_html(*picture, names);
+  for (const ImagePicture* picture : rows) body += row_html(*picture, names, maps);
   return fmt::format(
       "<h3>{}, test image {}: {}</h3>\n<div class=\"scroll images\"><table>\n<thead><tr>{}</tr>"
       "</thead>\n<tbody>\n{}</tbody></table></div>\n",
@@ -143,8 +181,9 @@ std::string image_pictures_html(const std::vector<ImagePicture>& pictures) {
   if (out.empty()) return out;
   return out +
          "<p class=\"note\">Below each picture is what the model says of it. The redder a patch, "
-         "the more the answer about the unchanged image rests on it; each map has its own scale, "
-         "from its weakest patch to its strongest.</p>\n";
+         "the more the answer (or, where a class is named, that class) rests on it; each map has "
+         "its "
+         "own scale, from its weakest patch to its strongest.</p>\n";
 }
 
 }  // namespace attnlab

@@ -18,6 +18,14 @@ struct ImageVersion {
   bool wrong = false;
 };
 
+/// Where the model looked in a version of an image: what its answer rests on, or what a class that
+/// was asked for would.
+struct ImageMap {
+  std::string version;  ///< "clean"
+  std::string of;       ///< a class; empty: the model's answer
+  std::vector<double> cells;
+};
+
 struct ImagePicture {
   PictureOrigin origin;
   std::int64_t index = 0;              ///< in the test split
@@ -27,6 +35,7 @@ struct ImagePicture {
   std::vector<double> map;             ///< of a grid of patches, row by row; empty: there is none
   std::int64_t columns = 0;            ///< of the grid
   std::vector<ImageVersion> versions;  ///< the clean one first
+  std::vector<ImageMap> more_maps;     ///< by AG-CAM, of the same grid
 };
 
 /// Of the first seed of each experiment and attention that has any.

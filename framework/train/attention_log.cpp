@@ -40,6 +40,32 @@ class Tally {
   std::int64_t count_ = 0;
 };
 
+/// The query and the key of the largest logit.
+class LargestPair {
+ public:
+  void add(const LayerTrace& seen) {
+    const Tensor &logits = seen.logits, &queries = seen.query_norms, &keys = seen.key_norms;
+    if (!logits.defined() || logits.numel() == 0 || !queries.defined() || !keys.defined()) return;
+    const auto at = logits.argmax().item<std::int64_t>();  // not a number before all that are
+    const double logit = logits.flatten()[at].item<double>();
+    if (logit == -std::numeric_limits<double>::infinity()) return;  // nobody sees anything
+    if (any_ && (std::isnan(logit_) || logit <= logit_)) return;
+    const std::int64_t pair = at % (logits.size(2) * logits.size(3));
+    const std::int64_t head = at / (logits.size(2) * logits.size(3));  // of all examples' heads
+    any_ = true;
+    logit_ = logit;
+    query_ = queries.flatten(0, 1)[head][pair / logits.size(3)].item<double>();
+    key_ = keys.flatten(0, 1)[head][pair % logits.size(3)].item<double>();
+  }
+  bool any() const { return any_; }
+  double query_norm() const { return query_; }
+  double key_norm() const { return key_; }
+
+ private:
+  bool any_ = false;
+  double logit_ = 0, query_ = 0, key_ = 0;
+};
+
 /// Sums of a bias by offset and head.
 class OffsetTally {
  public:
@@ -82,10 +108,12 @@ class OffsetTally {
 struct LayerTally {
   Tally logits, query_norms, key_norms, entropy;
   std::map<std::int64_t, Tally> by_kind;  ///< norms of keys
+  LargestPair largest;
   OffsetTally bias;
 
   void add(const LayerTrace& seen) {
     logits.raise(seen.logits);
+    largest.add(seen);
     query_norms.add(seen.query_norms);
     key_norms.add(seen.key_norms);
     entropy.add(seen.entropy);
@@ -170,9 +198,9 @@ std::string name_of_kind(std::int64_t kind, const DatasetInfo* data) {
 
 AttentionTrace trace_of(const std::vector<std::string>& record) {
   AttentionTrace trace;
-  trace.logits = contains(record, "logit_max");
-  trace.norms = contains(record, "query_norm") || contains(record, "key_norm") ||
-                contains(record, "key_norm_by_kind");
+  trace.logits = contains(record, "logit_max") || contains(record, "logit_max_norms");
+  trace.norms = contains(record, "logit_max_norms") || contains(record, "query_norm") ||
+                contains(record, "key_norm") || contains(record, "key_norm_by_kind");
   trace.entropy = contains(record, "entropy");
   trace.bias = contains(record, "bias");
   return trace;
@@ -204,7 +232,13 @@ NamedTensors copied(const NamedTensors& carried, std::int64_t begin, std::int64_
 Metrics numbers_of(const LayerTally& tally, const std::vector<std::string>& record,
                    const DatasetInfo* data) {
   Metrics numbers;
-  if (tally.logits.any()) numbers["logit_max"] = tally.logits.largest();
+  if (tally.logits.any() && contains(record, "logit_max")) {
+    numbers["logit_max"] = tally.logits.largest();
+  }
+  if (tally.largest.any() && contains(record, "logit_max_norms")) {
+    numbers["logit_max_query_norm"] = tally.largest.query_norm();
+    numbers["logit_max_key_norm"] = tally.largest.key_norm();
+  }
   const auto norms = [&](const std::string& name, const Tally& of) {
     if (!of.any() || !contains(record, name.c_str())) return;
     numbers[name + "_mean"] = of.mean();

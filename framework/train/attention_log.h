@@ -1,5 +1,6 @@
 // What a run records of its attention layers while it trains (`trace:` of an experiment): largest
-// logit, norms of queries and keys, entropy of the weights, and the bias that an attention adds.
+// logit and the norms of its query and key, norms of all queries and keys, entropy of the weights,
+// and the bias that an attention adds.
 //
 // The step's batch goes through the model once more before the step, without gradients and in
 // evaluation mode: no dropout, no stochastic depth, no running statistics updated. So recording
@@ -31,7 +32,8 @@ struct BiasByOffset {
 struct LayerSummary {
   std::int64_t layer = 0;  ///< AttentionContext::layer
   std::int64_t call = 0;   ///< tells calls with the same `layer` in one pass apart; 0 the first
-  /// Over all heads and queries (keys, pairs): logit_max of the visible pairs, query_norm_mean,
+  /// Over all heads and queries (keys, pairs): logit_max of the visible pairs, logit_max_query_norm
+  /// and logit_max_key_norm of the pair that has it (the first of several), query_norm_mean,
   /// query_norm_max, key_norm_mean, key_norm_max, entropy (the mean, in nats), and key_norm_mean/K
   /// of the keys of kind K. Only what was asked for and the mechanism and the batch have; not
   /// finite where the layer's own numbers are not, and -inf for the largest logit where nobody sees

@@ -4,11 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <iostream>
+#include <optional>
+#include <sstream>
 
 #include "framework/base/files.h"
 #include "framework/base/json.h"
 #include "framework/base/links.h"
+#include "framework/base/text.h"
 #include "runner/engine/engine.h"
 #include "runner/engine/open_run.h"
 #include "runner/engine/output_path.h"
@@ -27,12 +31,57 @@ struct ShowRequest {
   std::string run;
   std::int64_t examples = 0, node = -1, point = -1;
   std::string with;  ///< file with other evaluations than the run's; empty: the run's own
+  std::vector<std::string> classes;  ///< their names or numbers
+  std::vector<std::int64_t> region;
 };
 
+/// A whole number; empty for anything else.
+std::optional<std::int64_t> number_of(std::string_view text) {
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+/// "8,0,16,16".
+std::vector<std::int64_t> region_of(const std::string& given) {
+  std::vector<std::int64_t> numbers;
+  std::istringstream parts(given + ",");
+  bool whole = true;
+  for (std::string part; std::getline(parts, part, ',');) {
+    const auto number = number_of(part);
+    whole = whole && number;
+    numbers.push_back(number.value_or(0));
+  }
+  if (whole && numbers.size() == 4) return numbers;
+  throw ConfigError(fmt::format(
+      "--region: '{}' is not LEFT,TOP,WIDTH,HEIGHT: four whole numbers of pixels", given));
+}
+
+/// @throws ConfigError for a name that no class has.
+std::int64_t class_called(const std::string& given, const DatasetInfo& info) {
+  const auto& names = info.class_names;
+  const auto found = std::find(names.begin(), names.end(), given);
+  if (found != names.end()) return found - names.begin();
+  const auto number = number_of(given);
+  if (number && *number >= 0 && *number < info.classes) return *number;
+  throw ConfigError(fmt::format(
+      "--class: dataset '{}' has no class '{}'{}; name one, or give its number, 0 to {}", info.name,
+      given, suggestion(given, names), info.classes - 1));
+}
+
 ShowRequest show_request(const Arguments& arguments) {
-  ShowRequest request{arguments.words[0], arguments.options["examples"].as<std::int64_t>(),
+  ShowRequest request{arguments.words[0],
+                      arguments.options["examples"].as<std::int64_t>(),
                       arguments.options["node"].as<std::int64_t>(),
-                      arguments.options["point"].as<std::int64_t>(), arguments.text("with", "")};
+                      arguments.options["point"].as<std::int64_t>(),
+                      arguments.text("with", ""),
+                      {},
+                      {}};
+  if (arguments.has("class")) {
+    request.classes = arguments.options["class"].as<std::vector<std::string>>();
+  }
+  if (arguments.has("region")) request.region = region_of(arguments.text("region", ""));
   if (request.examples < 1 || request.examples > 100) {
     throw ConfigError(fmt::format("--examples: {} is not 1 to 100", request.examples));
   }
@@ -66,6 +115,8 @@ void check_options(const ShowRequest& request, const std::string& kind, const Da
   check(request.node >= 0, "graphs", "--node chooses a node of a graph");
   check(request.point >= 0, "clouds", "--point chooses a point of a cloud");
   check(!request.with.empty(), "images", "--with names evaluations of images");
+  check(!request.classes.empty(), "images", "--class asks for maps of images");
+  check(!request.region.empty(), "images", "--region changes images");
 }
 
 std::vector<EvaluationEntry> entries_of(const ShowRequest& request, const Experiment& experiment,
@@ -87,8 +138,13 @@ json pictures_of(const std::string& kind, BuiltRun& run, const RunFolder& folder
   const std::vector<std::int64_t> indices =
       chosen_examples(request.examples, run.dataset->size(Split::test));
   if (kind == "images") {
+    MapRequest maps{{}, request.region};
+    for (const std::string& one : request.classes) {
+      maps.classes.push_back(class_called(one, run.dataset->info()));
+    }
     return pictures_of_images(run, folder, indices,
-                              entries_of(request, run.experiment, registry.catalogue()), registry);
+                              entries_of(request, run.experiment, registry.catalogue()), maps,
+                              registry);
   }
   json pictures = json::array();
   for (const std::int64_t index : indices) {

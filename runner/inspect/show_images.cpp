@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "framework/base/foreign_text.h"
+#include "framework/base/random.h"
 #include "framework/data/image/corruption.h"
 #include "framework/eval/classification.h"
 #include "framework/eval/explanation.h"
@@ -81,6 +82,13 @@ json version_of(const std::string& name, const Tensor& image, const Tensor& logi
           {"wrong", !right.item<bool>()}};
 }
 
+json cells_of(const Tensor& map) {
+  json cells = json::array();
+  const Tensor all = map.to(at::kCPU, at::kDouble).flatten().contiguous();
+  for (std::int64_t i = 0; i < all.numel(); ++i) cells.push_back(all.data_ptr<double>()[i]);
+  return cells;
+}
+
 /// Adds the map of the first method that the model and its attention have what it needs for.
 void add_map(json& picture, Model& model, const Batch& batch) {
   picture["method"] = "";
@@ -88,14 +96,11 @@ void add_map(json& picture, Model& model, const Batch& batch) {
   picture["map"] = json::array();
   for (const char* method : {"ag_cam", "rollout"}) {
     try {
-      const Tensor map = explain(model, batch, method).map[0].to(at::kCPU, at::kDouble);
+      const Tensor map = explain(model, batch, method).map[0];
       if (!at::isfinite(map).all().item<bool>()) return;
       picture["method"] = method;
       picture["columns"] = map.size(1);
-      const Tensor cells = map.flatten().contiguous();
-      for (std::int64_t i = 0; i < cells.numel(); ++i) {
-        picture["map"].push_back(cells.data_ptr<double>()[i]);
-      }
+      picture["map"] = cells_of(map);
       return;
     } catch (const ShapeError&) {  // it lacks what this method needs
       continue;
@@ -103,20 +108,95 @@ void add_map(json& picture, Model& model, const Batch& batch) {
   }
 }
 
-json picture_of(const BuiltRun& run, std::int64_t index) {
+/// Adds AG-CAM's map of a class, or of the model's answer (-1).
+/// @throws ConfigError where there can be none.
+void add_class_map(json& picture, Model& model, const Batch& batch, const std::string& version,
+                   std::int64_t of, const DatasetInfo& info) {
+  Tensor classes;
+  if (of >= 0)
+    classes =
+        at::full({1}, of, at::TensorOptions(at::kLong).device(batch.fields.at("image").device()));
+  const auto refuse = [&](const std::string& why) {
+    throw ConfigError(fmt::format(
+        "--{}: there is no AG-CAM of {}: {}", of >= 0 ? "class" : "region",
+        of >= 0 ? fmt::format("class {}", class_name(info, of)) : "the changed image", why));
+  };
+  try {
+    const Tensor map = explain(model, batch, "ag_cam", classes).map[0];
+    if (!at::isfinite(map).all().item<bool>()) refuse("it is not finite");
+    picture["more_maps"].push_back({{"version", version},
+                                    {"of", of >= 0 ? class_name(info, of) : ""},
+                                    {"cells", cells_of(map)}});
+  } catch (const ShapeError& error) {
+    refuse(one_line(without_backtrace(error.what())));
+  }
+}
+
+/// @throws ConfigError for a region that is not within the image.
+void check_region(const std::vector<std::int64_t>& region, const Tensor& image) {
+  const std::int64_t height = image.size(2), width = image.size(3);
+  const std::int64_t left = region[0], top = region[1];
+  const bool fits = left >= 0 && top >= 0 && region[2] > 0 && region[3] > 0 &&
+                    region[2] <= width - left && region[3] <= height - top;
+  if (fits) return;
+  throw ConfigError(
+      fmt::format("--region: {},{},{},{} is not within the image, which the model gets as {} x {} "
+                  "pixels; give left, top, width and height in pixels",
+                  left, top, region[2], region[3], width, height));
+}
+
+/// The image with its region as noise: pixels of any colour, in the model's units.
+Tensor with_noise(const Tensor& image, const std::vector<std::int64_t>& region,
+                  const FieldInfo& field, std::int64_t index) {
+  Tensor changed = image.to(at::kCPU, at::kDouble).clone();
+  const double low = changed.min().item<double>(), high = changed.max().item<double>();
+  Random random = RandomStreams(0).stream("region", static_cast<std::uint64_t>(index));
+  for (std::int64_t c = 0; c < changed.size(1); ++c) {
+    const auto channel = static_cast<std::size_t>(c);
+    const bool known = channel < field.mean.size();
+    auto pixels = changed.accessor<double, 4>();
+    for (std::int64_t y = region[1]; y < region[1] + region[3]; ++y) {
+      for (std::int64_t x = region[0]; x < region[0] + region[2]; ++x) {
+        const double level = random.uniform();
+        pixels[0][c][y][x] = known ? (level - field.mean[channel]) / field.deviation[channel]
+                                   : low + level * (high - low);
+      }
+    }
+  }
+  return changed.to(image.options());
+}
+
+json picture_of(const BuiltRun& run, std::int64_t index, const MapRequest& maps) {
   const DatasetInfo& info = run.dataset->info();
   const Batch batch = to_device(
       run.dataset->collate({run.dataset->example(Split::test, index, nullptr)}), run.device);
-  const Tensor& image = batch.fields.at("image");
+  const Tensor image = batch.fields.at("image");
   const auto truth = batch.fields.at("class").item<std::int64_t>();
   json picture = {{"index", index},
                   {"height", image.size(2)},
                   {"width", image.size(3)},
                   {"class", class_name(info, truth)}};
-  ForwardPass pass;
-  const Tensor logits = run.model->forward(batch, pass).at("logits")[0];
-  picture["versions"] = {version_of(kClean, image[0], logits, truth, info)};
+  const auto logits_of = [&](const Batch& asked) {
+    ForwardPass pass;
+    return run.model->forward(asked, pass).at("logits")[0];
+  };
+  picture["versions"] = {version_of(kClean, image[0], logits_of(batch), truth, info)};
   add_map(picture, *run.model, batch);
+  for (const std::int64_t of : maps.classes) {
+    add_class_map(picture, *run.model, batch, kClean, of, info);
+  }
+  if (maps.region.empty()) return picture;
+  check_region(maps.region, image);
+  Batch noised = batch;
+  noised.fields.set("image", with_noise(image, maps.region, info.field("image"), index));
+  picture["versions"].push_back(
+      version_of("region", noised.fields.at("image")[0], logits_of(noised), truth, info));
+  if (picture["method"] == "ag_cam") {
+    add_class_map(picture, *run.model, noised, "region", -1, info);
+  }
+  for (const std::int64_t of : maps.classes) {
+    add_class_map(picture, *run.model, noised, "region", of, info);
+  }
   return picture;
 }
 
@@ -186,10 +266,16 @@ void add_versions(json& pictures, const BuiltRun& run, const EvaluationEntry& en
 
 json pictures_of_images(BuiltRun& run, const RunFolder& folder,
                         const std::vector<std::int64_t>& indices,
-                        const std::vector<EvaluationEntry>& entries, Registry& registry) {
+                        const std::vector<EvaluationEntry>& entries, const MapRequest& maps,
+                        Registry& registry) {
   json pictures = json::array();
   run.model->eval();
-  for (const std::int64_t index : indices) pictures.push_back(picture_of(run, index));
+  for (const std::int64_t of : maps.classes) {
+    if (of >= 0 && of < run.dataset->info().classes) continue;
+    throw ConfigError(fmt::format("--class: {} is none of the {} classes of dataset '{}'", of,
+                                  run.dataset->info().classes, run.dataset->info().name));
+  }
+  for (const std::int64_t index : indices) pictures.push_back(picture_of(run, index, maps));
   const std::string path = weights_file(run.experiment, folder);
   const NamedTensors weights = entries.empty() ? NamedTensors{} : read_sealed(path).tensors;
   for (const EvaluationEntry& whole : entries) {

@@ -8,6 +8,15 @@
 
 namespace attnlab {
 
+/// What is drawn beside what evaluations make of an image.
+struct MapRequest {
+  /// Also a map by AG-CAM of what each of these would rest on.
+  std::vector<std::int64_t> classes;
+  /// Left, top, width and height in pixels of a part that becomes noise: a version `region`, with
+  /// its maps. Empty: none. Its pixels become any colour, equally likely, the same for all runs.
+  std::vector<std::int64_t> region;
+};
+
 /// What framework/report/image_pictures.h reads, one for each image: what the model says of it,
 /// where it looked, and what it says of the versions that evaluations make of it. Each entry makes
 /// one: the last that the model saw, which attacks and occlusions judge by; of `image_corruptions`
@@ -21,9 +30,12 @@ namespace attnlab {
 /// fail are left out, with a warning on standard error where that is not plain.
 /// @param run      with the weights of the folder; in evaluation mode afterwards
 /// @param indices  of the test split
-/// @throws Interrupted.
+/// @param maps     asked for beside these
+/// @throws ConfigError for a class that the dataset has not, a region that is not within the image,
+///         and where AG-CAM cannot be of a class that is asked for; Interrupted.
 nlohmann::json pictures_of_images(BuiltRun& run, const RunFolder& folder,
                                   const std::vector<std::int64_t>& indices,
-                                  const std::vector<EvaluationEntry>& entries, Registry& registry);
+                                  const std::vector<EvaluationEntry>& entries,
+                                  const MapRequest& maps, Registry& registry);
 
 }  // namespace attnlab

@@ -23,8 +23,8 @@ import statistics
 import sys
 
 RUN_FIELDS = ["experiment", "attention", "seed", "lr"]
-TRACE_FIELDS = ["step", "layer", "logit_max", "query_norm_mean", "query_norm_max", "key_norm_mean",
-                "key_norm_max", "entropy"]
+TRACE_FIELDS = ["step", "layer", "logit_max", "logit_max_query_norm", "logit_max_key_norm",
+                "query_norm_mean", "query_norm_max", "key_norm_mean", "key_norm_max", "entropy"]
 LOSS_FIELDS = ["step", "loss", "gradient_norm"]
 STEP_FIELDS = ["step", "logit_max", "query_norm_max", "key_norm_max", "entropy"]
 LAST_LOSSES = 5  # logged steps that the table's loss is the mean of

@@ -81,6 +81,35 @@ TEST_F(ShowImages, DrawsWhatTheEvaluationDraws) {
   EXPECT_DOUBLE_EQ(results.at("pgd/clean_accuracy").get<double>(), 1 - clean / 32);
 }
 
+TEST_F(ShowImages, AskForClassesAndForAPartAsNoise) {
+  const std::string run = trained("quest");
+  must({"show", run, "--examples", "2", "--class", "1", "--class", "3", "--region", "14,0,14,7"});
+  for (const json& image : kept(run)) {
+    EXPECT_THAT(names_of(image), ::testing::Contains("region"));
+    std::vector<std::pair<std::string, std::string>> maps;
+    for (const json& map : image.at("more_maps")) {
+      maps.emplace_back(map.at("version").get<std::string>(), map.at("of").get<std::string>());
+      EXPECT_EQ(map.at("cells").size(), 16U);
+    }
+    ASSERT_EQ(maps.size(), 5U) << "two of the image, three of the changed one";
+    EXPECT_EQ(maps[2].second, "") << "its own answer";
+    EXPECT_NE(image.at("more_maps")[0].at("cells"), image.at("more_maps")[1].at("cells"));
+    EXPECT_NE(image.at("more_maps")[0].at("cells"), image.at("more_maps")[3].at("cells"));
+  }
+  must({"report", "runs/seen", "-o", "page.html"});
+  EXPECT_THAT(file_text(at("page.html")), AllOf(HasSubstr("<th>where it looked for "),
+                                                HasSubstr("<th>region</th><th>where it looked")));
+  const auto refusal = [&](const std::string& option, const std::string& value) {
+    const Ended ended = attnlab({"show", run, option, value});
+    EXPECT_EQ(ended.exit_code, 2) << ended.story();
+    return ended.err;
+  };
+  EXPECT_THAT(refusal("--class", "zebra"), HasSubstr("has no class 'zebra'"));
+  EXPECT_THAT(refusal("--region", "1,2,3"), HasSubstr("is not LEFT,TOP,WIDTH,HEIGHT"));
+  EXPECT_THAT(refusal("--region", "20,0,9,9"),
+              AllOf(HasSubstr("20,0,9,9 is not within the image"), HasSubstr("28 x 28")));
+}
+
 TEST_F(ShowImages, StandOnTheReportsPage) {
   for (const char* attention : {"standard", "quest"}) {
     must({"show", trained(attention), "--examples", "2"});

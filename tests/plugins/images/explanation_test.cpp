@@ -115,6 +115,29 @@ TEST(Explanation, OfAVitHasTheSlopesOfItsOwnWeights) {
   EXPECT_EQ(explain(*vit(", pool: mean"), batch, "rollout").map.size(2), 3);
 }
 
+TEST(Explanation, CountsRegistersAsNoPatches) {
+  const Batch batch = batch_of(noise({2, 1, 8, 12}, 7));
+  for (const std::string pool : {"class_token", "mean"}) {
+    const auto model = vit(", registers: 2, pool: " + pool);
+    const std::int64_t before = pool == "mean" ? 0 : 1, all = before + 6 + 2;
+    AttentionTrace trace;
+    trace.weights = true;
+    ForwardPass pass{&trace};
+    const c10::NoGradGuard no_grad;
+    model->forward(batch, pass);
+    Tensor product = at::eye(all).expand({2, -1, -1});
+    for (const LayerTrace& layer : trace.layers) {
+      ASSERT_EQ(layer.weights.size(3), all);
+      product = at::matmul(0.5 * layer.weights.mean(1) + 0.5 * at::eye(all), product);
+    }
+    const Tensor row = before == 1 ? product.select(1, 0) : product.narrow(1, 0, 6).mean(1);
+    const Explanation found = explain(*model, batch, "rollout");
+    ASSERT_EQ(found.map.sizes(), (std::vector<std::int64_t>{2, 2, 3})) << pool;
+    EXPECT_TRUE(found.map.view({2, 6}).allclose(row.narrow(1, before, 6), 1e-5, 1e-6)) << pool;
+    EXPECT_EQ(explain(*model, batch, "ag_cam").map.sizes(), found.map.sizes()) << pool;
+  }
+}
+
 /// Two layers over patches of two sizes, as CrossViT's branches are.
 class TwoGrids final : public Model {
  public:

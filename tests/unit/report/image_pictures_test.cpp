@@ -91,6 +91,24 @@ TEST_F(ImagePictures, DrawMapsFromTheirWeakestPatchToTheirStrongest) {
   EXPECT_THAT(image_pictures_html(found()), HasSubstr("no map"));
 }
 
+TEST_F(ImagePictures, DrawMapsOfClassesBehindTheVersionThatTheyAreOf) {
+  json more = picture();
+  more["more_maps"] = {{{"version", "clean"}, {"of", "<dog>"}, {"cells", {1, 1, 1, 1, 1, 2}}},
+                       {{"version", "fog"}, {"of", ""}, {"cells", {5, 1, 1, 1, 1, 1}}}};
+  add_run("quest", 0, more);
+  add_run("standard", 0, picture());
+  const std::string html = image_pictures_html(found());
+  EXPECT_THAT(html, HasSubstr("<th>clean</th><th>where it looked</th><th>where it looked for "
+                              "&lt;dog&gt;</th><th>fog</th><th>where it looked</th>"));
+  EXPECT_THAT(html, HasSubstr("AG-CAM, class &lt;dog&gt;"));
+  EXPECT_THAT(html, HasSubstr("<rect x=\"8.00\" y=\"4.00\" width=\"4.00\" height=\"4.00\" "
+                              "fill-opacity=\"0.85\"/></svg>"));
+  EXPECT_THAT(html, HasSubstr("href=\"data:image/png;base64,Zm9n\" width=\"12\" height=\"8\"/>"
+                              "<rect x=\"0.00\" y=\"0.00\""))
+      << "over the changed image";
+  EXPECT_THAT(html, HasSubstr("<td class=\"absent\">-</td>")) << "standard has none";
+}
+
 TEST_F(ImagePictures, OfAnotherFormAreANote) {
   const std::pair<const char*, json> changes[] = {
       {"height", 0},
@@ -98,6 +116,7 @@ TEST_F(ImagePictures, OfAnotherFormAreANote) {
       {"columns", 0},
       {"columns", 4},
       {"map", "much"},
+      {"more_maps", {{{"version", "clean"}, {"of", ""}, {"cells", {1, 2}}}}},
       {"versions", json::array()},
       {"versions", {{{"name", "clean"}}}},
       {"versions", {version("clean", "\"/><script>", "cat", false)}}};
