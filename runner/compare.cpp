@@ -19,9 +19,12 @@ void declare_compare(Usage& usage) {
       "Compares the attentions of finished runs. DIR is a run's folder or one with runs below it\n"
       "(runs/SUITE). First the frozen configurations are compared: where runs differ in more than\n"
       "the attention, that is shown and the exit code is 2. Then means with intervals, tests\n"
-      "paired by seed, effect sizes, and, of two experiments on, ranks. Defaults are those of the\n"
-      "suite's `compare:` section. Reads files only: needs no LibTorch.";
+      "paired by seed (--pair example: also by example), effect sizes, and, of two experiments\n"
+      "on, ranks. Defaults are those of the suite's `compare:` section. Reads files only: needs "
+      "no\n"
+      "LibTorch.";
   add_compare_options(usage);
+  add_pair_option(usage);
   usage.options.add_options()("format", po::value<std::string>()->value_name("text|md|json"),
                               "text (default), md or json")("json", "the same as --format json")(
       "allow-differences", "compare runs that differ in more than the attention, and say so");

@@ -23,6 +23,12 @@ void add_compare_options(Usage& usage, bool metrics) {
   add("level", text("P"), "significance level; default: 0.05");
 }
 
+void add_pair_option(Usage& usage) {
+  usage.options.add_options()("pair", po::value<std::string>()->value_name("seed|example"),
+                              "example: also test answers to the same examples, by the "
+                              "predictions that evaluations kept");
+}
+
 RunCollection runs_to_compare(const Words& folders) {
   RunCollection collection = find_runs(folders);
   if (!collection.runs.empty()) return collection;
@@ -66,7 +72,7 @@ Node compare_section(const RunCollection& collection, const Arguments& arguments
   const Node* const own = section.find("metric");
   const std::string metric = own == nullptr ? kHeadline : own->text();
   if (arguments.text("metric", metric) != metric) section.erase("better");
-  for (const char* key : {"metric", "test", "correct", "level", "better"}) {
+  for (const char* key : {"metric", "test", "pair", "correct", "level", "better"}) {
     if (!arguments.has(key)) continue;
     const Place place{std::string("--") + key, 0, 0};
     section.set(key, Node::scalar(arguments.text(key, ""), place));

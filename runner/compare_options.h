@@ -9,6 +9,8 @@ namespace attnlab {
 /// Adds --baseline, --metric, --test, --correct, --level and --better.
 /// @param metrics  whether one metric is chosen for all
 void add_compare_options(Usage& usage, bool metrics = true);
+/// Adds --pair.
+void add_pair_option(Usage& usage);
 
 /// find_runs() of what is to be compared. @throws ConfigError also where it finds none.
 RunCollection runs_to_compare(const Words& folders);

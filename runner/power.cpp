@@ -44,7 +44,8 @@ int power_command(const Words& words) {
         "the unit of the table: points of accuracy)");
   }
   const RunCollection collection = runs_to_compare(arguments.words);
-  const CompareOptions options = compare_options(compare_section(collection, arguments));
+  CompareOptions options = compare_options(compare_section(collection, arguments));
+  options.pair = "seed";  // of which it counts how many are needed
   const Comparison comparison = compare_runs(collection, options, arguments.text("baseline", ""));
   const PowerReport report = power_report(comparison, arguments.options["difference"].as<double>(),
                                           arguments.options["power"].as<double>());

@@ -58,6 +58,7 @@ void declare_report(Usage& usage) {
                             "with --stills: leave out points with this label (ceiling); may be "
                             "given several times");
   add_compare_options(usage);
+  add_pair_option(usage);
   usage.fewest_words = 1;
   usage.most_words = kAnyNumber;
 }

@@ -12,7 +12,7 @@
 #include "framework/comparison/metric_choice.h"
 #include "framework/comparison/ranking.h"
 #include "framework/comparison/settings.h"
-#include "framework/config/attention_section.h"
+#include "framework/manifest/attention_section.h"
 #include "framework/manifest/python_file.h"
 #include "framework/manifest/schema.h"
 #include "framework/runs/stored_run.h"
@@ -432,6 +432,7 @@ Comparison compare_runs(const RunCollection& collection, const CompareOptions& o
   }
   out.settings = settings_of(collection);
   add_contrasts(out);
+  if (options.pair == "example") out.by_example = example_tests(out, collection);
   add_ranking(out);
   out.runs = collection.runs.size();
   out.values = compared_values(collection.runs);

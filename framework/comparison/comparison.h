@@ -2,6 +2,7 @@
 //
 //   each experiment and attention   mean, sample deviation, Student's interval, costs
 //   each against the baseline       paired by seed: difference, interval, test, effect sizes
+//   on request, the same paired by example (example_tests.h)
 //   all experiments together        Friedman's test, Nemenyi's critical difference; settings of one
 //                                   experiment are one (settings.h)
 //
@@ -14,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/comparison/example_tests.h"
 #include "framework/comparison/ranks.h"
 #include "framework/comparison/statistics.h"
 #include "framework/config/options.h"
@@ -35,7 +37,8 @@ struct CompareOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("test", test, one_of("wilcoxon", "t", "permutation"), "the paired test, two-sided");
-    v("pair", pair, one_of("seed"), "what makes two runs a pair");
+    v("pair", pair, one_of("seed", "example"),
+      "runs of one seed are pairs; example: beside that, answers to one example are");
     v("correct", correct, one_of("holm", "none"), "correction for several comparisons");
     v("level", level, range(1e-6, 0.5), "significance level; intervals have one minus it");
     v("metric", metric,
@@ -101,7 +104,8 @@ struct Comparison {
   std::vector<std::string> experiments, attentions;  ///< the baseline first
   std::map<std::string, std::string> settings;       ///< by experiment, what it is a setting of
   std::vector<ComparisonRow> rows;
-  std::int64_t tests = 0;  ///< how many the correction counts
+  std::int64_t tests = 0;               ///< how many the correction counts
+  std::vector<ExampleTest> by_example;  ///< with `pair: example`
   std::optional<Ranking> ranking;
   std::string no_ranking;             ///< why there is none
   std::vector<std::string> left_out;  ///< experiments and attentions that the ranking leaves out
@@ -186,7 +190,7 @@ bool write_contrasts(const Comparison& comparison, const ShownExperiments& shows
                      Document& out);
 
 /// The tries that chose values before the seeds ran; nothing without `tune:`.
-void write_tuning(const Comparison& comparison, Document& out);
+void write_tuning(const std::vector<TunedAttention>& tuned, Document& out);
 
 /// @param svg  the diagram of ranks; empty where no picture can be shown
 void write_ranking(const Comparison& comparison, const std::string& svg, Document& out);

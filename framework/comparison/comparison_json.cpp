@@ -110,6 +110,28 @@ json differences_json(const std::vector<ConfigDifference>& differences) {
   return list;
 }
 
+json example_test_json(const ExampleTest& test) {
+  json out = {{"experiment", test.experiment},
+              {"attention", test.attention},
+              {"metric", test.metric.name},
+              {"seeds", test.seeds},
+              {"examples", test.examples},
+              {"baseline", test.baseline},
+              {"value", test.value},
+              {"difference", test.difference.mean},
+              {"interval", interval_json(test.difference.interval)},
+              {"test", test.mcnemar ? "mcnemar" : "bootstrap"},
+              {"p", test.p_value},
+              {"adjusted_p", test.adjusted_p},
+              {"significant", test.significant},
+              {"verdict", verdict_text(test)}};
+  if (test.mcnemar) {
+    out["alone_right"] = test.mcnemar->attention;
+    out["alone_wrong"] = test.mcnemar->baseline;
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string comparison_json(const Comparison& comparison) {
@@ -133,6 +155,9 @@ std::string comparison_json(const Comparison& comparison) {
   for (const auto& [experiment, metric] : comparison.metrics) {
     out["metrics"][experiment] = {
         {"name", metric.name}, {"better", name_of(metric.better)}, {"unit", metric.unit}};
+  }
+  for (const ExampleTest& one : comparison.by_example) {
+    out["by_example"].push_back(example_test_json(one));
   }
   for (const TunedAttention& one : comparison.tuned) out["tuned"].push_back(tuned_json(one));
   // The direction of all, where there is one.

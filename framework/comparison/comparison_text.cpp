@@ -365,9 +365,9 @@ void write_proof(const Comparison& comparison, Document& out, bool joined) {
   }
 }
 
-void write_tuning(const Comparison& comparison, Document& out) {
-  if (comparison.tuned.empty()) return;
-  out.table(tuning_table(comparison.tuned,
+void write_tuning(const std::vector<TunedAttention>& tuned, Document& out) {
+  if (tuned.empty()) return;
+  out.table(tuning_table(tuned,
                          "Tries before the seeds, by their scores on the validation split: each "
                          "attention's seeds ran with its best"));
 }
@@ -411,11 +411,13 @@ void write_comparison(const Comparison& comparison, Document& out) {
   const bool tested = write_contrasts(comparison, all, {}, out);
   if (tested) out.paragraph(test_sentence(comparison));
   write_proof(comparison, out, /*joined=*/tested);
+  if (!comparison.by_example.empty()) out.heading("The same examples");
+  write_example_tests(comparison, all, {}, out);
   if (comparison.experiments.size() > 1) {
     out.heading("Ranks across experiments");
     write_ranking(comparison, "", out);
   }
-  write_tuning(comparison, out);
+  write_tuning(comparison.tuned, out);
   write_section("What is missing", gap_lines(comparison), out);
   write_section("Notes", comparison.notes, out);
 }

@@ -26,15 +26,22 @@ void write_identity(const Card& card, Document& out) {
   out.list(works_of(manifest.citation));
 }
 
+/// @param prefix  of options in groups: "options."
+void add_options(const Schema& options, const std::string& prefix, Table& table) {
+  for (const OptionSpec& option : options) {
+    table.rows.push_back({prefix + option.name, option.type_text(),
+                          option.holds_options() ? "-" : to_flow(option.default_value),
+                          option.help});
+    if (option.type != OptionSpec::Type::group) continue;
+    add_options(option.options, prefix + option.name + ".", table);
+  }
+}
+
 void write_options(const Manifest& manifest, Document& out) {
   out.heading("Options");
   if (manifest.options.empty()) return out.paragraph("It has no options.");
   Table table{"", {"option", "type", "default", "is"}};
-  for (const OptionSpec& option : manifest.options) {
-    table.rows.push_back({option.name, option.type_text(),
-                          option.holds_options() ? "-" : to_flow(option.default_value),
-                          option.help});
-  }
+  add_options(manifest.options, "", table);
   out.table(table);
 }
 

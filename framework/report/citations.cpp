@@ -8,9 +8,9 @@
 #include <set>
 
 #include "framework/base/text.h"
-#include "framework/config/attention_section.h"
 #include "framework/config/compose.h"
 #include "framework/document/markup.h"
+#include "framework/manifest/attention_section.h"
 #include "framework/manifest/python_file.h"
 
 namespace attnlab {

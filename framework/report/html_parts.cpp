@@ -119,7 +119,7 @@ Table plugins_table(const Report& report) {
 std::string settings_html(const Report& report) {
   HtmlDocument out(3);
   write_proof(report.comparison, out);
-  write_tuning(report.comparison, out);
+  write_tuning(report.comparison.tuned, out);
   out.table(options_table(report));
   if (!report.slices.grids.empty()) out.table(grids_table(report));
   if (!report.settings.empty()) out.table(experiments_table(report));

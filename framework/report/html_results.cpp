@@ -80,6 +80,10 @@ std::string results_html(const Report& report) {
   write_contrasts(comparison, shows,
                   {.caption = "Differences to " + comparison.baseline, .id = "contrasts-table"},
                   out);
+  write_example_tests(comparison, shows,
+                      {.caption = "The same examples: differences to " + comparison.baseline,
+                       .id = "examples-table"},
+                      out);
   return out.take();
 }
 

@@ -33,6 +33,22 @@ TEST(CompareOptions, OfASuiteSayOfItsOwnMetricAloneWhichValuesAreBetter) {
   EXPECT_EQ(options_of("{better: lower}", {"--metric", "accuracy"}).better, "auto");
 }
 
+TEST(CompareOptions, PairByExampleWhereTheSuiteOrTheCommandLineSaysSo) {
+  const auto pair_of = [](const std::string& section, const Words& words) {
+    RunCollection collection;
+    collection.suites.emplace_back();
+    collection.suites.front().compare = parse_yaml(section, "suite.yaml");
+    Usage usage;
+    add_compare_options(usage);
+    add_pair_option(usage);
+    return compare_options(compare_section(collection, parse_arguments(words, usage))).pair;
+  };
+  EXPECT_EQ(pair_of("{test: t}", {}), "seed");
+  EXPECT_EQ(pair_of("{pair: example}", {}), "example");
+  EXPECT_EQ(pair_of("{pair: seed}", {"--pair", "example"}), "example");
+  EXPECT_THROW(pair_of("{}", {"--pair", "examples"}), ConfigError);
+}
+
 TEST(CompareOptions, TakeTheTestThatASuitePlannedWhereNobodyNamesOne) {
   const auto test_of = [](const std::string& section, const Words& words,
                           const std::string& first_planned = "t") {
