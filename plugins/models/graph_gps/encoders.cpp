@@ -5,10 +5,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "framework/nn/graph/segments.h"
 #include "framework/nn/kernels/dropout.h"
 
 namespace attnlab {
 namespace {
+
+constexpr std::int64_t kDegrees = 64;  // as in Graphormer's code
+constexpr double kDegreeStd = 0.02;
 
 const FieldInfo* find_field(const DatasetInfo& data, const std::string& name) {
   for (const FieldInfo& field : data.fields) {
@@ -123,6 +127,27 @@ Tensor FeatureEncoder::forward(const Batch& batch, at::ScalarType dtype) const {
     add(linear_->forward(is_training() && dropout_ > 0 ? dropout(x, dropout_) : x));
   }
   return sum;
+}
+
+std::shared_ptr<FeatureEncoder> edge_encoder(const GraphGpsOptions& o, const DatasetInfo& data,
+                                             std::int64_t width) {
+  return o.edge_features
+             ? std::make_shared<FeatureEncoder>(
+                   data, std::vector<std::string>{"bond@edge", "edge_type@edge"}, "e@edge", width)
+             : std::make_shared<FeatureEncoder>(data, std::vector<std::string>{}, "", width);
+}
+
+DegreeEncoder::DegreeEncoder(std::int64_t dim)
+    : in_(register_parameter("in", at::empty({kDegrees, dim}).normal_(0, kDegreeStd))),
+      out_(register_parameter("out", at::empty({kDegrees, dim}).normal_(0, kDegreeStd))) {}
+
+Tensor DegreeEncoder::forward(const Tensor& ends, std::int64_t nodes) const {
+  const auto rows = [&](const Tensor& table, std::int64_t end) {
+    const Segments edges = segments_by(ends.select(1, end), nodes, "edge");
+    const Tensor degrees = edges.offsets.diff().clamp_max(kDegrees - 1);
+    return gather_rows(table, segments_by(degrees, kDegrees, "degree"));
+  };
+  return rows(in_, 1) + rows(out_, 0);
 }
 
 std::shared_ptr<PlaceEncoder> make_place_encoder(const GraphGpsOptions& options,

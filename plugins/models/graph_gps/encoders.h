@@ -52,6 +52,22 @@ class FeatureEncoder : public torch::nn::Module {
   std::shared_ptr<Linear> linear_;  ///< null: no real features
 };
 
+/// Of those features of edges that the dataset has and the options let in.
+std::shared_ptr<FeatureEncoder> edge_encoder(const GraphGpsOptions& options,
+                                             const DatasetInfo& data, std::int64_t width);
+
+/// How many edges lead to a node and from it, [N, dim]: a row of a table each (Graphormer's
+/// centrality encoding).
+class DegreeEncoder : public torch::nn::Module {
+ public:
+  explicit DegreeEncoder(std::int64_t dim);
+  /// @param ends  [E, 2] int64
+  Tensor forward(const Tensor& ends, std::int64_t nodes) const;
+
+ private:
+  Tensor in_, out_;  ///< [64, dim]; more edges count as 63
+};
+
 /// Where each node stands: [N, dim].
 class PlaceEncoder : public torch::nn::Module {
  public:

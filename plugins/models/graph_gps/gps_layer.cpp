@@ -1,5 +1,8 @@
 #include "plugins/models/graph_gps/gps_layer.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "framework/nn/kernels/dropout.h"
 #include "framework/nn/modules/glorot.h"
 
@@ -18,9 +21,25 @@ void start_as_published(MultiHeadAttention& attention) {
   }
 }
 
+/// Graphormer's layer.
+TransformerLayerOptions transformer_options(const GraphGpsOptions& o,
+                                            const MultiHeadOptions& heads) {
+  TransformerLayerOptions layer;
+  layer.attention = heads;
+  layer.mlp = {.dim = o.dim,
+               .hidden = std::max<std::int64_t>(1, std::llround(o.mlp_ratio * double(o.dim))),
+               .dropout = o.dropout};
+  return layer;
+}
+
+constexpr double kTransformerStd = 0.02;
+
 }  // namespace
 
-NodeSets::NodeSets(const Tensor& offsets, bool padded, const at::Device& device) {
+NodeSets::NodeSets(const Tensor& offsets, bool padded, const at::Device& device, const Tensor& bias,
+                   const Tensor& pairs) {
+  extras_.bias = bias;
+  extras_.visible.pairs = pairs;
   if (!padded) {
     extras_.visible.query_offsets = extras_.visible.key_offsets = offsets;
     return;
@@ -61,6 +80,20 @@ GpsLayer::GpsLayer(const GraphGpsOptions& o, std::int64_t index, const Attention
       plain_(o.layer == "plain"),
       last_(index + 1 == o.depth),
       local_has_residual_(o.mpnn == "gated_gcn") {
+  MultiHeadOptions heads;
+  heads.dim = o.dim;
+  heads.heads = o.heads;
+  heads.attention_dropout = o.attention_dropout;
+  heads.dropout = o.dropout;
+  heads.layer = index;
+  heads.layers = o.depth;
+  if (o.of_transformers()) {
+    transformer_ = register_module("transformer", std::make_shared<TransformerLayer>(
+                                                      transformer_options(o, heads), attention));
+    const double deviation = kTransformerStd / std::sqrt(double(o.depth));
+    transformer_->start(deviation, 0, deviation);
+    return;
+  }
   const auto norm = [&](const char* name) {
     return plain_ ? nullptr : register_module(name, std::make_shared<BatchNorm>(o.dim));
   };
@@ -70,13 +103,6 @@ GpsLayer::GpsLayer(const GraphGpsOptions& o, std::int64_t index, const Attention
     local_norm_ = norm("local_norm");
   }
   if (o.global) {
-    MultiHeadOptions heads;
-    heads.dim = o.dim;
-    heads.heads = o.heads;
-    heads.attention_dropout = o.attention_dropout;
-    heads.dropout = o.dropout;
-    heads.layer = index;
-    heads.layers = o.depth;
     attention_ =
         register_module("attention", std::make_shared<MultiHeadAttention>(heads, attention));
     start_as_published(*attention_);
@@ -89,6 +115,11 @@ GpsLayer::GpsLayer(const GraphGpsOptions& o, std::int64_t index, const Attention
   norm_ = norm("norm");
 }
 
+const Attention* GpsLayer::attention() const {
+  if (transformer_ != nullptr) return &transformer_->attention();
+  return attention_ == nullptr ? nullptr : &attention_->attention();
+}
+
 Tensor GpsLayer::drop(const Tensor& x) const {
   return is_training() && dropout_ > 0 ? dropout(x, dropout_) : x;
 }
@@ -97,6 +128,11 @@ GraphTokens GpsLayer::forward(const GraphTokens& tokens, const Edges* edges, con
                               AttentionContext& context) {
   const Tensor& h = tokens.nodes;
   GraphTokens result = tokens;
+  if (transformer_ != nullptr) {
+    const Residual all = transformer_->forward({sets.laid_out(h)}, context, sets.extras());
+    result.nodes = sets.nodes_of(all.sum());
+    return result;
+  }
   Tensor z;
   if (local_ != nullptr) {
     result = local_->forward(tokens, *edges);

@@ -10,13 +10,15 @@
 //   h'       = drop(relu(MPNN(h) + drop(Attention(h))))     last layer: MPNN(h) +
 //   drop(Attention(h))
 //
-// There GCN and GAT have no linear map of their own in the first and the last layer: the encoder's
-// and the head's are theirs, as P (X W) = (P X) W. So with two layers, no attention and a head of
-// one map it is the published network, A relu(A X W_0) W_1 of GCN, with as many numbers.
+// With `layer: transformer` it is that of transformer_layer.h, norms first.
+//
+// In a plain layer GCN and GAT have no linear map of their own in the first and the last layer: the
+// encoder's and the head's are theirs, as P (X W) = (P X) W. So with two layers, no attention and a
+// head of one map it is the published network, A relu(A X W_0) W_1 of GCN, with as many numbers.
 #pragma once
 
 #include "framework/nn/graph/local_layers.h"
-#include "framework/nn/modules/multi_head_attention.h"
+#include "framework/nn/modules/transformer_layer.h"
 #include "plugins/models/graph_gps/options.h"
 
 namespace attnlab {
@@ -26,7 +28,10 @@ class NodeSets {
  public:
   /// @param offsets  [B + 1] int64 on the CPU, where each graph's nodes begin
   /// @param padded   else end to end
-  NodeSets(const Tensor& offsets, bool padded, const at::Device& device);
+  /// @param bias     [B, H, L, L] of padded graphs; undefined: none
+  /// @param pairs    [B, 1, L, L] bool, who sees whom; undefined: all
+  NodeSets(const Tensor& offsets, bool padded, const at::Device& device, const Tensor& bias = {},
+           const Tensor& pairs = {});
 
   const AttentionExtras& extras() const { return extras_; }
   /// [N, C] to [1, N, C] or [B, L, C], and back.
@@ -47,7 +52,7 @@ class GpsLayer : public torch::nn::Module {
   GraphTokens forward(const GraphTokens& tokens, const Edges* edges, const NodeSets& sets,
                       AttentionContext& context);
   /// Null without attention.
-  MultiHeadAttention* attention() { return attention_.get(); }
+  const Attention* attention() const;
 
  private:
   Tensor drop(const Tensor& x) const;
@@ -59,6 +64,7 @@ class GpsLayer : public torch::nn::Module {
   std::shared_ptr<MultiHeadAttention> attention_;               ///< null: none
   std::shared_ptr<BatchNorm> local_norm_, global_norm_, norm_;  ///< null in a plain layer
   std::shared_ptr<Linear> in_, out_;                            ///< null in a plain layer
+  std::shared_ptr<TransformerLayer> transformer_;               ///< then all others are null
 };
 
 }  // namespace attnlab

@@ -59,6 +59,21 @@ TEST(LinkPrediction, RanksTailsAmongTheNodesOfTheirGraph) {
   EXPECT_DOUBLE_EQ(metrics.at("hits3"), 1);
 }
 
+TEST(LinkPrediction, TheExtendedFilterLeavesTheHeadOut) {
+  const auto task =
+      testing::make_task("link_prediction", data_with({}), "{headline: mrr_extended}");
+  EXPECT_EQ(task->metrics().front().name, "mrr_extended");
+  EXPECT_EQ(task->metrics().size(), 6U);
+  // From node 3 a node scores 3 x its number: itself 9, the tail 2 has 6, node 4 4.5. Filtered the
+  // tail is second, without the head itself first. From node 2 the tail 4 scores 3: node 3, which a
+  // link joins, is out, the head itself (4) is before it, node 1 (2) behind.
+  Answered all = linked_before();
+  all.batch.fields.at("pairs@pair>node")[0][0] = 5;
+  const Metrics metrics = measured(*task, {all});
+  EXPECT_DOUBLE_EQ(metrics.at("mrr_filtered"), (1.0 / 2 + 1.0 / 2) / 2);
+  EXPECT_DOUBLE_EQ(metrics.at("mrr_extended"), 1);
+}
+
 TEST(LinkPrediction, RanksNothingWithoutALink) {
   Answered all = linked();
   all.batch.fields.set("link@pair", at::zeros({4}, at::kLong));

@@ -3,12 +3,17 @@
 //   zinc                              train.pickle, val.pickle, test.pickle; with `subset` the
 //                                     12000 of the .index files
 //   pascalvoc-sp, coco-sp             LRGB's train.pickle, val.pickle, test.pickle
+//   pcqm-contact                      LRGB's train.pt, val.pt, test.pt: 529,434 molecules, with
+//   pairs
+//                                     of atoms that touch in space or not
 //   pattern, cluster, mnist, cifar10  PyG's NAME_v2.pt, which holds all three splits
 //
 // (LRGB's peptides come as SMILES: `molecules`. Without the files, `sbm` and `superpixels` make
 // graphs of the same kind.) Source: Dwivedi et al. 2020 (arXiv:2003.00982) and 2022
 // (arXiv:2206.08164). Cost: the graphs are held in memory.
 #include <fmt/format.h>
+
+#include <numeric>
 
 #include "framework/base/files.h"
 #include "framework/data/cache.h"
@@ -28,7 +33,8 @@ struct BenchmarkOptions : EncodingOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("name", name,
-      required(one_of("zinc", "pascalvoc-sp", "coco-sp", "pattern", "cluster", "mnist", "cifar10")),
+      required(one_of("zinc", "pascalvoc-sp", "coco-sp", "pcqm-contact", "pattern", "cluster",
+                      "mnist", "cifar10")),
       "the benchmark");
     v("root", root, "folder with the files, or the one above it; empty: $ATTNLAB_DATA/graphs/NAME");
     v("subset", subset, "of zinc: the 12000 molecules that the .index files name, not all 250000");
@@ -38,11 +44,17 @@ struct BenchmarkOptions : EncodingOptions {
 
 /// What is known of a benchmark.
 struct Known {
-  std::string file;  ///< of all splits; empty: train.pickle, val.pickle and test.pickle
+  std::string file;  ///< of all splits; empty: one each, train, val and test
   std::string source;
   std::int64_t classes = 0;
   std::int64_t nodes = 0, edges = 0;  ///< categories
+  const char* ending = "pickle";      ///< of a file each
 };
+
+template <class Sizes>
+std::int64_t sum_of(const Sizes& sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
+}
 
 Known known_of(const std::string& name) {
   const std::string lrgb = "https://github.com/vijaydwivedi75/lrgb";
@@ -54,6 +66,9 @@ Known known_of(const std::string& name) {
   if (name == "zinc") return {"", gnn, 0, 28, 4};
   if (name == "pascalvoc-sp") return {"", lrgb, 21};
   if (name == "coco-sp") return {"", lrgb, 81};
+  if (name == "pcqm-contact") {
+    return {"", lrgb, 0, sum_of(kAtomValues), sum_of(kBondValues), "pt"};
+  }
   if (name == "mnist") return pyg("MNIST_v2", 10);
   if (name == "cifar10") return pyg("CIFAR10_v2", 10);
   if (name == "pattern") return pyg("PATTERN_v2", 2);
@@ -84,7 +99,7 @@ std::string folder_of(const BenchmarkOptions& options, const Known& known) {
     return find_data_folder(search);
   }
   for (const char* part : kParts) {
-    search.files.push_back(fmt::format("{}.pickle", part));
+    search.files.push_back(fmt::format("{}.{}", part, known.ending));
     if (options.name == "zinc" && options.subset)
       search.files.push_back(fmt::format("{}.index", part));
   }
@@ -99,9 +114,10 @@ SplitGraphs read_graphs(const BenchmarkOptions& options, const Known& known,
   if (!known.file.empty()) return read_torch_graphs(path(known.file));
   SplitGraphs splits;
   for (std::size_t split = 0; split < 3; ++split) {
-    const std::string pickle = path(fmt::format("{}.pickle", kParts[split]));
+    const std::string pickle = path(fmt::format("{}.{}", kParts[split], known.ending));
     splits[split] =
-        options.name == "zinc"
+        options.name == "pcqm-contact" ? read_contacts(pickle)
+        : options.name == "zinc"
             ? read_zinc(pickle, options.subset ? path(fmt::format("{}.index", kParts[split])) : "")
             : read_superpixels(pickle, options.name == "coco-sp");
   }
@@ -131,10 +147,16 @@ GraphSet open_set(const BenchmarkOptions& options) {
     FieldInfo info{name, tensor.sizes().vec(), tensor.scalar_type()};
     const bool rows = !parse_field_name(name).axis.empty();
     if (rows) info.shape[0] = -1;
-    info.categories = name == "type@node"         ? known.nodes
-                      : name == "edge_type@edge"  ? known.edges
+    const bool of_node = name == "type@node" || name == "atom@node";
+    const bool of_edge = name == "edge_type@edge" || name == "bond@edge";
+    info.categories = of_node                     ? known.nodes
+                      : of_edge                   ? known.edges
                       : name.starts_with("class") ? known.classes
                                                   : 0;
+    if (name == "link@pair") {
+      info.categories = 2;
+      info.values = {"none", "link"};
+    }
     set.info.fields.push_back(info);
   }
   set.info.fingerprint = hex(content_of(packed(set.table)));
@@ -149,14 +171,17 @@ class BenchmarkGraphs final : public GraphDataset {
 
 }  // namespace
 
-ATTNLAB_PLUGIN(dataset, BenchmarkGraphs, BenchmarkOptions,
-               {.id = "attnlab/benchmark_graphs",
-                .version = "1.0.0",
-                .summary = "published graphs: ZINC, LRGB's superpixels, PATTERN, CLUSTER, CIFAR-10",
-                .citation = "Dwivedi et al. 2020, Benchmarking Graph Neural Networks, "
-                            "arXiv:2003.00982; 2022, Long Range Graph Benchmark, arXiv:2206.08164",
-                .licence = "as each set's",
-                .gives = {"type@node?", "x@node?", "edges@edge>node", "edge_type@edge?", "e@edge?",
-                          "labels?", "class?", "class@node?", ATTNLAB_GRAPH_ENCODINGS}})
+ATTNLAB_PLUGIN(
+    dataset, BenchmarkGraphs, BenchmarkOptions,
+    {.id = "attnlab/benchmark_graphs",
+     .version = "1.0.0",
+     .summary = "published graphs: ZINC, LRGB's superpixels and contacts, PATTERN, CLUSTER, "
+                "CIFAR-10",
+     .citation = "Dwivedi et al. 2020, Benchmarking Graph Neural Networks, "
+                 "arXiv:2003.00982; 2022, Long Range Graph Benchmark, arXiv:2206.08164",
+     .licence = "as each set's",
+     .gives = {"type@node?", "atom@node?", "x@node?", "edges@edge>node", "edge_type@edge?",
+               "bond@edge?", "e@edge?", "labels?", "class?", "class@node?", "pairs@pair>node?",
+               "link@pair?", ATTNLAB_GRAPH_ENCODINGS}})
 
 }  // namespace attnlab

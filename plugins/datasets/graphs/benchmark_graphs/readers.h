@@ -45,6 +45,16 @@ std::vector<NamedTensors> read_zinc(const std::string& path, const std::string& 
 /// @throws DataError with the graph.
 std::vector<NamedTensors> read_superpixels(const std::string& path, bool coco);
 
+/// How many values each column of OGB's features of atoms and bonds has (ogb/utils/features.py).
+inline constexpr std::array<std::int64_t, 9> kAtomValues = {119, 5, 12, 12, 10, 6, 6, 2, 2};
+inline constexpr std::array<std::int64_t, 3> kBondValues = {5, 6, 2};
+
+/// LRGB's PCQM-Contact: a list of (x [n, 9], edge_attr [E, 3], edge_index [2, E],
+/// edge_index_labeled [2, P], edge_label [P]), of one split. Fields atom@node, bond@edge (a
+/// column's values behind those of the column before), pairs@pair>node, link@pair.
+/// @throws DataError with the graph.
+std::vector<NamedTensors> read_contacts(const std::string& path);
+
 /// PyG's files of the GNN benchmark: a list of three splits, each a list of maps with x,
 /// edge_index, edge_attr or nothing, y (the graph's class, or one of each node), and of images pos,
 /// where each node lies. Fields x@node (columns of pos behind those of x, as GraphGPS has them),
