@@ -274,6 +274,7 @@ DomainPage build_domain_page(const RunCollection& collection, const CompareOptio
   page.options = options;
   page.columns = spec.columns;
   page.experiments = headline.experiments;
+  page.tuned = headline.tuned;
   take_differences(headline, page);
   for (const auto& [metric, comparison] : all) take_differences(comparison, page);
   take_notes(headline, page);

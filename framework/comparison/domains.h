@@ -97,6 +97,7 @@ struct DomainPage {
   std::string no_ranking;
   std::vector<std::string> left_out;  ///< attentions and domains that the ranking leaves out
   std::vector<ClaimCheck> claims;
+  std::vector<TunedAttention> tuned;          ///< how the suites' `tune:` chose values
   std::vector<ConfigDifference> differences;  ///< why the comparison is not fair; empty: it is
   std::vector<std::string> notes;             ///< warnings first
   std::vector<std::string> experiments;       ///< every one that was compared

@@ -154,6 +154,10 @@ void write_page(const DomainPage& page, const PageStamp& stamp, const std::strin
     out.heading("Published claims");
     out.table(claims(page));
   }
+  if (!page.tuned.empty()) {
+    out.heading("Tries before the seeds");
+    write_tuning(page.tuned, out);
+  }
   write_section("What is missing", page_absences(page), out);
   write_section("How to read it", page_assumptions(page), out);
   write_section("Notes", plain_notes(page), out);

@@ -124,6 +124,7 @@ std::string domain_json(const DomainPage& page, const PageStamp& stamp) {
                              {"outcome", name_of(one.outcome)}});
   }
   for (const ConfigDifference& one : page.differences) out["differences"].push_back(one.text());
+  for (const TunedAttention& one : page.tuned) out["tuned"].push_back(tuned_json(one));
   if (page.ranking) {
     out["ranking"] = ranking_json(*page.ranking);
   } else {

@@ -248,7 +248,7 @@ TEST(CrossDomainConfigs, QuickPartsHaveTheNamesOfTheLongOnes) {
     EXPECT_THAT(suite, HasSubstr("/" + quick + ".yaml\n"));
     ++parts;
   }
-  EXPECT_EQ(parts, 11);
+  EXPECT_EQ(parts, 13);
 }
 
 // The shipped quick form, from its beginning to its page, with two parts that need no data from
@@ -273,14 +273,14 @@ TEST_F(CrossDomain, TheShippedQuickFormRunsToItsPage) {
   EXPECT_EQ(cell(page, "quest", "spurious cue: answer learned").at("values"), 1);
 }
 
-// All eleven parts in one call, an epoch each: every column of the page has its value, or says
+// All thirteen parts in one call, an epoch each: every column of the page has its value, or says
 // that the data are not here.
 TEST_F(CrossDomain, TheShippedQuickFormFillsEveryColumn) {
   const std::string configs = ATTNLAB_TEST_CONFIGS;
   must({"suite", configs + "/suites/cross_domain.yaml", "--quick", "attentions=[standard]",
         "set.train.epochs=1", "set.train.evaluate_every=1"});
   const json page = json::parse(file_text(at("runs/cross_domain_quick/page.json")));
-  ASSERT_EQ(page.at("columns").size(), 14U);
+  ASSERT_EQ(page.at("columns").size(), 16U);
   std::vector<std::string> without;
   for (const json& column : page.at("columns")) {
     const std::string name = column.at("name");

@@ -47,6 +47,35 @@ TEST(DomainReport, ThePageHasEveryPartAndEscapesWhatItQuotes) {
   EXPECT_EQ(count(html, "<table>"), count(html, "</table>"));
 }
 
+/// A suite with `tune:` as its record has it: two tries, of which the second was chosen.
+TuningRecord made_tuning() {
+  TuningRecord record{{"train.optimizer.lr"}, 1000, 2, {}};
+  const MetricInfo judge{"score", Better::higher, "share"};
+  const std::vector<TuningTry> tries = {{"lr=0.001", {}, RunState::done, 0.25, 30, ""},
+                                        {"lr=0.01", {}, RunState::done, 0.5, 45, ""}};
+  record.attentions = {{"graphs", "winner", judge, tries, 1, {}, ""},
+                       {"nowhere", "winner", judge, tries, 1, {}, ""}};
+  return record;
+}
+
+TEST(DomainReport, ThePageHasTheTriesOfTuneAndWhatTheyTook) {
+  DomainRuns runs;
+  add_alike(runs, {"standard", "winner"}, 3, 1);
+  EXPECT_THAT(domain_markdown(runs.build(), kStamp), Not(HasSubstr("Tries before the seeds")));
+  EXPECT_FALSE(json::parse(domain_json(runs.build(), kStamp)).contains("tuned"));
+  runs.all.suites.front().tuning = made_tuning();
+  const DomainPage page = runs.build();
+  const std::string text = domain_markdown(page, kStamp);
+  EXPECT_THAT(text, AllOf(HasSubstr("## Tries before the seeds"), HasSubstr("lr=0.01"),
+                          HasSubstr("1 min 15 s"), Not(HasSubstr("nowhere"))));
+  EXPECT_THAT(domain_html(page, kStamp), HasSubstr("<h2>Tries before the seeds</h2>"));
+  const json tuned = json::parse(domain_json(page, kStamp)).at("tuned");
+  ASSERT_EQ(tuned.size(), 1U) << "of experiments that are on the page";
+  EXPECT_EQ(tuned[0].at("attention"), "winner");
+  EXPECT_EQ(tuned[0].at("chosen"), 1);
+  EXPECT_EQ(tuned[0].at("tries").at(0).at("score"), 0.25);
+}
+
 TEST(DomainReport, TheFigureIsAPictureOfItsOwn) {
   const std::string svg = domain_figure(made_page());
   EXPECT_THAT(svg, StartsWith("<svg xmlns=\"http://www.w3.org/2000/svg\""));
