@@ -2,8 +2,11 @@
 // end each unit's median. The time is that of a first opening: the vocabulary is learnt, then
 // everything is encoded into a file. A round before the first is not counted.
 //
-//   attnlab_bench_encode_text [--file FILE] [--megabytes 100] [--rounds 5]
+//   attnlab_bench_encode_text [--file FILE] [--megabytes 100] [--rounds 5] [--tokenizer FOLDER]
+//                             [--tokens OUT]
 //
+// With a tokenizer (vocab.json and merges.txt, or tokenizer.json) by byte pairs alone, whose tokens
+// are written into OUT, a number a line.
 // Without a file the text is made up: 30,000 words, the k-th with a frequency of 1 / (k + 2.7), ten
 // a line, as words of natural texts fall off.
 #include <algorithm>
@@ -45,12 +48,13 @@ std::string made_up(std::size_t bytes) {
 }
 
 /// MB/s of a first opening. @param key  another one each time
-double speed_of(const std::string& unit, const TextPiece& text, const std::string& path,
-                std::uint64_t key, bool tell) {
+double speed_of(const std::string& unit, const std::string& tokenizer, const TextPiece& text,
+                const std::string& path, std::uint64_t key, bool tell) {
   const TextSplits texts = {Text{text}, {}, {}};
   const auto begin = std::chrono::steady_clock::now();
   const EncodedText encoded = encode_text(path, key, texts, [&] {
-    return Vocabulary::learn(texts[0], text_unit(unit), VocabularyRules{});
+    return tokenizer.empty() ? Vocabulary::learn(texts[0], text_unit(unit), VocabularyRules{})
+                             : Vocabulary::byte_pairs(byte_pair_files(tokenizer));
   });
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -65,6 +69,16 @@ double speed_of(const std::string& unit, const TextPiece& text, const std::strin
   return size / seconds;
 }
 
+void write_tokens(const std::string& path, const std::string& tokenizer, const TextPiece& text) {
+  const EncodedText encoded =
+      encode_text(Vocabulary::byte_pairs(byte_pair_files(tokenizer)), {Text{text}, {}, {}});
+  std::string lines;
+  for (std::int64_t i = 0; i < encoded.splits[0].size(); ++i) {
+    lines += std::to_string(encoded.splits[0][i]) + '\n';
+  }
+  write_file(path, lines);
+}
+
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const std::size_t half = values.size() / 2;
@@ -76,10 +90,11 @@ double median(std::vector<double> values) {
 int main(int argc, char** argv) {
   std::size_t megabytes = 100;
   int rounds = 5;
-  std::string file;
+  std::string file, tokenizer, tokens;
   po::options_description all("attnlab_bench_encode_text");
   all.add_options()("help", "this text")("file", po::value(&file))(
-      "megabytes", po::value(&megabytes))("rounds", po::value(&rounds));
+      "megabytes", po::value(&megabytes))("rounds", po::value(&rounds))(
+      "tokenizer", po::value(&tokenizer))("tokens", po::value(&tokens));
   po::variables_map values;
   po::store(po::parse_command_line(argc, argv, all), values);
   po::notify(values);
@@ -89,12 +104,15 @@ int main(int argc, char** argv) {
   }
   const TextPiece text =
       file.empty() ? text_of("made-up", made_up(megabytes * 1'000'000)) : open_text(file);
+  if (!tokens.empty()) write_tokens(tokens, tokenizer, text);
   const ScratchFolder folder;
   std::uint64_t key = 0;
   std::map<std::string, std::vector<double>> speeds;
+  std::vector<std::string> units = {"word", "character", "byte"};
+  if (!tokenizer.empty()) units = {"byte_pair"};
   for (int round = 0; round <= rounds; ++round) {
-    for (const char* unit : {"word", "character", "byte"}) {
-      const double speed = speed_of(unit, text, folder.file("text"), ++key, round > 0);
+    for (const std::string& unit : units) {
+      const double speed = speed_of(unit, tokenizer, text, folder.file("text"), ++key, round > 0);
       if (round > 0) speeds[unit].push_back(speed);
     }
   }

@@ -10,9 +10,9 @@
 namespace attnlab {
 
 /// What a token stands for.
-enum class TextUnit { word, character, byte };
+enum class TextUnit { word, character, byte, byte_pair };
 
-/// "word", "character" or "byte".
+/// "word", "character", "byte" or "byte_pair".
 TextUnit text_unit(std::string_view name);
 
 /// A part of a file, or of a text made in memory.
@@ -38,8 +38,8 @@ TextPiece open_text(const std::string& path);
 /// A text made in memory, without a byte-order mark. @param path  what messages call it
 TextPiece text_of(const std::string& path, std::string text);
 
-/// A text cut into parts of these shares, in order: of its bytes; of its characters; or, for words,
-/// of its bytes, at the end of the line in which each share ends.
+/// A text cut into parts of these shares, in order: of its bytes; of its characters; or, for words
+/// and byte pairs, of its bytes, at the end of the line in which each share ends.
 /// @param shares  above 0, together at most 1; what they leave is in no part
 /// @throws DataError where a part is empty, or for text that is not UTF-8 (characters)
 std::vector<Text> cut_text(const Text& text, TextUnit unit, const std::vector<double>& shares);

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <optional>
 #include <unordered_map>
 
 #include "framework/base/foreign_text.h"
 #include "framework/base/text.h"
 #include "framework/data/formats/encoding.h"
+#include "framework/data/text/byte_pairs.h"
 #include "framework/data/text/word_scan.h"
 #include "framework/data/text/word_table.h"
 
@@ -143,21 +145,24 @@ class Vocabulary::Index {
       }
     }
   }
+  explicit Index(BytePairs pairs) : pairs_(std::move(pairs)) {}
   std::int32_t word(std::string_view word, std::uint64_t hash) const {
     return words_.find(word, hash);
   }
   std::int32_t character(std::uint32_t code) const { return codes_[code]; }
+  const BytePairs& pairs() const { return *pairs_; }
 
  private:
   WordTable words_;
   std::vector<std::int32_t> codes_;
+  std::optional<BytePairs> pairs_;
 };
 
 Vocabulary::Vocabulary(TextUnit unit, std::vector<std::string> entries, bool split_marks)
     : unit_(unit),
       split_marks_(split_marks),
       entries_(std::move(entries)),
-      index_(std::make_unique<const Index>(unit, entries_)) {
+      index_(std::make_shared<const Index>(unit, entries_)) {
   const std::string_view line_end = unit == TextUnit::word ? kLineEnd : "\n";
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     if (entries_[i] == line_end) line_end_ = static_cast<std::int64_t>(i);
@@ -165,8 +170,11 @@ Vocabulary::Vocabulary(TextUnit unit, std::vector<std::string> entries, bool spl
   }
 }
 
-Vocabulary::~Vocabulary() = default;
-Vocabulary::Vocabulary(Vocabulary&&) noexcept = default;
+Vocabulary::Vocabulary(std::vector<std::string> entries, std::shared_ptr<const Index> byte_pairs)
+    : unit_(TextUnit::byte_pair),
+      split_marks_(false),
+      entries_(std::move(entries)),
+      index_(std::move(byte_pairs)) {}
 
 Vocabulary Vocabulary::learn(const Text& train, TextUnit unit, const VocabularyRules& rules) {
   switch (unit) {
@@ -174,6 +182,9 @@ Vocabulary Vocabulary::learn(const Text& train, TextUnit unit, const VocabularyR
       return {unit, learn_words(train, rules), rules.split_marks};
     case TextUnit::character:
       return {unit, learn_characters(train, rules), false};
+    case TextUnit::byte_pair:
+      throw ConfigError(
+          "byte pairs are not learnt from a text; name the files of a published model");
     case TextUnit::byte:
       break;
   }
@@ -207,11 +218,18 @@ Vocabulary Vocabulary::read(const std::string& path, bool split_marks) {
   return {TextUnit::word, std::move(words), split_marks};
 }
 
+Vocabulary Vocabulary::byte_pairs(const std::vector<std::string>& files) {
+  BytePairs pairs = BytePairs::read(files);
+  std::vector<std::string> entries = pairs.entries();
+  return {std::move(entries), std::make_shared<const Index>(std::move(pairs))};
+}
+
 void Vocabulary::encode(const Text& text, const Take& take) const {
   for (const TextPiece& piece : text) encode(piece, /*ends_line=*/true, take);
 }
 
 void Vocabulary::encode(const TextPiece& piece, bool ends_line, const Take& take) const {
+  if (unit_ == TextUnit::byte_pair) return index_->pairs().encode(piece, take);
   Blocks blocks(take);
   if (unit_ == TextUnit::byte) {
     for (const char c : piece.text) blocks.add(static_cast<unsigned char>(c));

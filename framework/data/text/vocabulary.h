@@ -1,4 +1,4 @@
-// Vocabularies: text to tokens and back, by word, by character or by byte.
+// Vocabularies: text to tokens and back, by word, by character, by byte or by byte pairs.
 //
 //   word       what stands between white space (as Python's str.split sees it); `<eos>` ends each
 //              line. Token 0 is `<eos>`, then the words of the training text, the most frequent
@@ -7,6 +7,7 @@
 //              WikiText does; else it comes last.
 //   character  Unicode's code points, sorted; `<unk>` comes last where rare ones are left out
 //   byte       0 to 255
+//   byte_pair  those of a published model's files, GPT-2's for one (byte_pairs.h)
 //
 // Source: kimiyoung/transformer-xl, 44781ed2, vocabulary of WikiText-103; karpathy/nanoGPT,
 // tokens of Shakespeare by character. Cost: one pass over the text for each call, some hundred
@@ -43,14 +44,15 @@ class Vocabulary final : public TextCodec {
   /// One entry a line, by word. @throws DataError where one stands twice, or `<eos>` or `<unk>`
   /// does not stand there.
   static Vocabulary read(const std::string& path, bool split_marks);
+  /// @param files  of `byte_pair_files`
+  /// @throws DataError, with file and line, for files that are damaged or of two models
+  static Vocabulary byte_pairs(const std::vector<std::string>& files);
   /// @param entries  what each token stands for
   Vocabulary(TextUnit unit, std::vector<std::string> entries, bool split_marks);
-  ~Vocabulary() override;
-  Vocabulary(Vocabulary&&) noexcept;
 
   std::int64_t size() const { return static_cast<std::int64_t>(entries_.size()); }
   const std::vector<std::string>& entries() const { return entries_; }
-  /// The token that ends a line; -1 where nothing does.
+  /// The token that ends a line; -1 where nothing does, as of byte pairs, which span line ends.
   std::int64_t line_end() const { return line_end_; }
 
   /// A corpus's text; by word a line's end follows the last line, too.
@@ -62,13 +64,20 @@ class Vocabulary final : public TextCodec {
 
  private:
   class Index;
+  Vocabulary(std::vector<std::string> entries, std::shared_ptr<const Index> byte_pairs);
   void encode(const TextPiece& piece, bool ends_line, const Take& take) const;
 
   TextUnit unit_;
   bool split_marks_;
   std::vector<std::string> entries_;
-  std::unique_ptr<const Index> index_;
+  std::shared_ptr<const Index> index_;
   std::int64_t line_end_ = -1, unknown_ = -1;
 };
+
+/// The files of a byte-pair tokeniser.
+/// @param tokenizer  a folder with vocab.json and merges.txt, or else with tokenizer.json; or that
+///                   file
+/// @throws DataMissingError naming what is looked for.
+std::vector<std::string> byte_pair_files(const std::string& tokenizer);
 
 }  // namespace attnlab

@@ -156,5 +156,74 @@ TEST(LanguageModelling, RefusesWhatDoesNotFit) {
               HasSubstr("has no vocabulary"));
 }
 
+/// What data of questions have beside tokens and targets.
+DatasetInfo questions(bool choices) {
+  DatasetInfo info = text_info(-1);
+  info.fields.push_back({.name = "cut", .shape = {}, .dtype = at::kLong});
+  if (choices) info.fields.push_back({.name = "choice", .shape = {5}, .dtype = at::kLong});
+  return info;
+}
+
+TEST(Requests, OfContinuationsAreCountedWhole) {
+  const auto task =
+      testing::make_task("language_modelling", questions(false), "{requests: true, answers: true}");
+  EXPECT_EQ(task->metrics()[0].name, "accuracy");
+  EXPECT_EQ(task->metrics()[2].unit, "nats/request");
+  // 3 nats in two tokens, both the likeliest; 6 nats in one that is not; what is no target counts
+  // nowhere.
+  const Tensor targets = at::tensor({-1, 3, 0, 6, -1, -1}, at::kLong).view({2, 3});
+  const Tensor answers = at::tensor({5, 3, 0, 1, -1, -1}, at::kLong).view({2, 3});
+  Batch batch = batch_of(targets);
+  batch.fields.set("cut", at::tensor({0, 4}, at::kLong));
+  const Tensor values = at::tensor({9.f, 1.f, 2.f, 6.f, 9.f, 9.f}).view({2, 3});
+  const auto meter = task->meter();
+  meter->add({{"nll", values}, {"answers", answers}}, batch);
+  const Metrics metrics = meter->result();
+  EXPECT_DOUBLE_EQ(metrics.at("accuracy"), 0.5);
+  EXPECT_DOUBLE_EQ(metrics.at("nll"), 4.5);
+  EXPECT_DOUBLE_EQ(metrics.at("perplexity"), std::exp(4.5));
+  EXPECT_DOUBLE_EQ(metrics.at("cut"), 1);
+}
+
+/// Choices of [question, choice, how many, right, characters], each of one token.
+Batch choices_of(const std::vector<std::vector<std::int64_t>>& choices) {
+  Batch batch = batch_of(at::zeros({std::ssize(choices), 1}, at::kLong));
+  std::vector<Tensor> rows;
+  for (const auto& choice : choices) rows.push_back(at::tensor(choice, at::kLong));
+  batch.fields.set("choice", at::stack(rows));
+  return batch;
+}
+
+TEST(Requests, OfChoicesAreJudgedByQuestionOverBatches) {
+  const auto task = testing::make_task("language_modelling", questions(true), "{requests: true}");
+  const auto meter = task->meter();
+  // Question 0: 2 nats for 1 character are the fewest, 3 for 6 the fewest a character. Question 1:
+  // of equal ones the first.
+  meter->add(nll(at::tensor({3.f, 2.f}).view({2, 1})),
+             choices_of({{0, 0, 3, 0, 6}, {0, 1, 3, 0, 1}}));
+  EXPECT_THAT(message_of<UndefinedMetrics>([&] { meter->result(); }),
+              HasSubstr("question 0 came with 2 of its 3 choices"));
+  meter->add(nll(at::tensor({4.f, 5.f, 5.f}).view({3, 1})),
+             choices_of({{0, 2, 3, 0, 2}, {1, 0, 2, 0, 2}, {1, 1, 2, 0, 2}}));
+  const Metrics metrics = meter->result();
+  EXPECT_DOUBLE_EQ(metrics.at("accuracy"), 0.5);
+  EXPECT_DOUBLE_EQ(metrics.at("accuracy_normalised"), 1);
+  EXPECT_DOUBLE_EQ(metrics.at("nll"), 19 / 5.0);
+  EXPECT_EQ(metrics.count("perplexity"), 0U);
+  ASSERT_EQ(task->metrics().size(), 4U);
+  for (const MetricInfo& info : task->metrics()) EXPECT_EQ(metrics.count(info.name), 1U);
+}
+
+TEST(Requests, NeedDataOfQuestions) {
+  EXPECT_THAT(message_of<Error>([] { make("{requests: true}"); }),
+              HasSubstr("dataset 'a text' has no questions; set dataset.form"));
+}
+
+TEST(LanguageModelling, ByBytePairsIsPerToken) {
+  const std::vector<MetricInfo> infos = make("{unit: byte_pair}")->metrics();
+  ASSERT_EQ(infos.size(), 2U);
+  EXPECT_EQ(infos[1].unit, "nats/token");
+}
+
 }  // namespace
 }  // namespace attnlab::language_modelling_test

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <numeric>
 
@@ -187,6 +188,21 @@ Corpus open_corpus(const CorpusOptions& options, TextUnit unit) {
   corpus.name = options.name.empty() ? fs::path(corpus.source).filename().string() : options.name;
   corpus.texts = split_texts(files, unit, options.split, corpus.source);
   return corpus;
+}
+
+std::string found_data(const std::string& name, const char* option) {
+  std::vector<std::string> places = {name};
+  const char* const home = std::getenv("ATTNLAB_DATA");
+  if (home != nullptr && fs::path(name).is_relative()) {
+    places.push_back(fmt::format("{}/{}", home, name));
+  }
+  for (const std::string& place : places) {
+    std::error_code error;
+    const std::string path = with_or_without_gz(place);
+    if (fs::exists(path, error)) return path;
+  }
+  throw DataMissingError(fmt::format("'{}' is not here; looked for\n  {}\ncorrect the option `{}`",
+                                     name, join(places, "\n  "), option));
 }
 
 }  // namespace attnlab

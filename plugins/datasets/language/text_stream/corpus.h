@@ -36,4 +36,9 @@ struct Corpus {
 /// @throws DataMissingError, DataError for empty files, OptionError for options that contradict.
 Corpus open_corpus(const CorpusOptions& options, TextUnit unit);
 
+/// A file or folder as it is named, or below $ATTNLAB_DATA.
+/// @param option  that names it
+/// @throws DataMissingError with every place.
+std::string found_data(const std::string& name, const char* option);
+
 }  // namespace attnlab

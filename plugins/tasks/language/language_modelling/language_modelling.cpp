@@ -7,6 +7,8 @@
 //   accuracy            with `answers`: share of targets that are the model's most likely token
 //   exact               with `answers`: share of lines with targets whose every target is that
 //
+// With `requests` examples are questions, and request_meter.h says what is measured.
+//
 // The model gives the numbers -log p itself, as `nll` [B, L]: an adaptive softmax is a part of the
 // model, and probabilities of all words would not fit into memory. With `answers` it also gives its
 // most likely tokens, `answers` [B, L], where there are targets. Negative targets do not count.
@@ -19,17 +21,18 @@
 #include <optional>
 
 #include "framework/plugin.h"
+#include "plugins/tasks/language/language_modelling/request_meter.h"
 
 namespace attnlab {
 namespace {
 
 struct LanguageModellingOptions {
   std::string unit = "word";
-  bool context = false, answers = false;
+  bool context = false, answers = false, requests = false;
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("unit", unit, one_of("word", "character", "byte"),
+    v("unit", unit, one_of("word", "character", "byte", "byte_pair"),
       "what the dataset's tokens are: ${dataset.unit}; adds bits_per_character or bits_per_byte");
     v("context", context,
       "also how well targets are predicted by how many tokens stand before them in their window, "
@@ -37,6 +40,9 @@ struct LanguageModellingOptions {
     v("answers", answers,
       "also accuracy, the first metric then, and exact: whether the most likely tokens are the "
       "targets; the model must give them (model.answers)");
+    v("requests", requests,
+      "the dataset's examples are questions (dataset.form): accuracy of choices; perplexity and, "
+      "with `answers`, accuracy of continuations");
   }
 };
 
@@ -110,6 +116,26 @@ class AnswerCount {
   std::int64_t asked_ = 0, right_ = 0, lines_ = 0, exact_ = 0;
 };
 
+/// A meter of requests that checks what it is given.
+class CheckedRequestMeter final : public Meter {
+ public:
+  CheckedRequestMeter(std::int64_t vocabulary, bool choices, bool answers)
+      : vocabulary_(vocabulary), answers_(answers), meter_(choices, answers) {}
+
+  void add(const NamedTensors& outputs, const Batch& batch) override {
+    const Tensor targets = batch.fields.at("targets").to(at::kCPU);
+    checked_nll(outputs, targets, vocabulary_);
+    if (answers_) checked_answers(outputs, targets);
+    meter_.add(outputs, batch);
+  }
+  Metrics result() const override { return meter_.result(); }
+
+ private:
+  std::int64_t vocabulary_;
+  bool answers_;
+  RequestMeter meter_;
+};
+
 class LanguageMeter final : public Meter {
  public:
   LanguageMeter(std::int64_t vocabulary, std::string bits, std::vector<ContextRange> reaches,
@@ -171,14 +197,24 @@ class LanguageMeter final : public Meter {
 class LanguageModelling final : public Task {
  public:
   LanguageModelling(const LanguageModellingOptions& options, const TaskSetup& setup)
-      : unit_(options.unit), vocabulary_(setup.data.vocabulary), answers_(options.answers) {
+      : unit_(options.unit),
+        vocabulary_(setup.data.vocabulary),
+        answers_(options.answers),
+        requests_(options.requests),
+        choices_(has_field(setup.data, "choice")) {
     if (vocabulary_ < 1) {
       throw DataError(fmt::format("dataset '{}' has no vocabulary; a language model needs tokens",
                                   setup.data.name));
     }
     if (answers_) check_given(setup.outputs);
+    if (requests_ && !has_field(setup.data, "cut")) {
+      throw OptionError("requests",
+                        fmt::format("dataset '{}' has no questions; set dataset.form and "
+                                    "dataset.requests, or requests: false",
+                                    setup.data.name));
+    }
     const std::int64_t window = setup.data.field("targets").shape.at(0);
-    if (!options.context) return;
+    if (!options.context || requests_) return;
     if (window < 0) {
       throw OptionError(
           "context", fmt::format("needs windows of one length; the examples of dataset '{}' differ",
@@ -199,11 +235,12 @@ class LanguageModelling final : public Task {
   }
 
   std::vector<MetricInfo> metrics() const override {
-    const std::string per = unit_ == "word" ? "token" : unit_;
+    if (requests_) return RequestMeter::infos(choices_, answers_);
+    const std::string per = bits().empty() ? "token" : unit_;
     const MetricInfo nll = {"nll", Better::lower, "nats/" + per};
     const MetricInfo perplexity = {"perplexity", Better::lower, ""};
     std::vector<MetricInfo> all = {perplexity, nll};
-    if (unit_ != "word") all = {nll, {bits(), Better::lower, "bits/" + per}, perplexity};
+    if (!bits().empty()) all = {nll, {bits(), Better::lower, "bits/" + per}, perplexity};
     if (answers_) {
       const MetricInfo accuracy = {"accuracy", Better::higher, "share"};
       const MetricInfo exact = {"exact", Better::higher, "share"};
@@ -218,6 +255,7 @@ class LanguageModelling final : public Task {
   }
 
   std::unique_ptr<Meter> meter() const override {
+    if (requests_) return std::make_unique<CheckedRequestMeter>(vocabulary_, choices_, answers_);
     return std::make_unique<LanguageMeter>(vocabulary_, bits(), reaches_, answers_);
   }
 
@@ -234,11 +272,19 @@ class LanguageModelling final : public Task {
                       "it), or task.answers: false");
   }
 
-  std::string bits() const { return unit_ == "word" ? "" : "bits_per_" + unit_; }
+  static bool has_field(const DatasetInfo& data, std::string_view name) {
+    return std::any_of(data.fields.begin(), data.fields.end(),
+                       [&](const FieldInfo& field) { return field.name == name; });
+  }
+
+  /// The metric of bits; empty where a token is no part of a text of its own.
+  std::string bits() const {
+    return unit_ == "character" || unit_ == "byte" ? "bits_per_" + unit_ : "";
+  }
 
   std::string unit_;
   std::int64_t vocabulary_;
-  bool answers_;
+  bool answers_, requests_, choices_;
   std::vector<ContextRange> reaches_;
 };
 
@@ -250,7 +296,7 @@ ATTNLAB_PLUGIN(task, LanguageModelling, LanguageModellingOptions,
                 .summary = "the next token of a text: perplexity, NLL, bits a character, accuracy",
                 .citation = "Dai et al., Transformer-XL, ACL 2019, arXiv:1901.02860",
                 .licence = "Apache-2.0",
-                .takes = {"nll", "targets", "answers?"},
+                .takes = {"nll", "targets", "answers?", "cut?", "choice?"},
                 .ensemble = true})
 
 }  // namespace attnlab
