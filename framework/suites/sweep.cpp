@@ -3,15 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <filesystem>
+#include <iterator>
 #include <set>
 #include <sstream>
 
 #include "framework/base/add_once.h"
+#include "framework/base/side_by_side.h"
 #include "framework/base/text.h"
-#include "framework/config/attention_section.h"
 #include "framework/config/compose.h"
 #include "framework/experiment/names.h"
+#include "framework/manifest/attention_section.h"
 #include "framework/suites/grid.h"
 #include "framework/suites/planned_test.h"
 #include "framework/suites/suite_cells.h"
@@ -31,45 +34,16 @@ void set_seeds(const std::vector<std::int64_t>& seeds, Node& composed) {
   composed.set("seeds", std::move(list));
 }
 
-/// What is there.
-struct Points {
-  std::set<std::string> names;
-  /// By name and attention: two of one would pass for seeds.
-  std::set<std::pair<std::string, std::string>> cells;
+/// A point of the sweep, and what it makes.
+struct Point {
+  GridPoint keys;
+  std::string name;
+  std::string attention;            ///< its label
+  std::vector<Cell> cells;          ///< one for each seed; none where `unfit` or `wrong` say why
+  std::string unfit;                ///< its model and its attention do not go together
+  std::vector<std::int64_t> seeds;  ///< of such a point
+  std::exception_ptr wrong;
 };
-
-/// Adds the cells of one point. @throws ConfigError.
-void add_point(Suite& suite, const Node& composed, const std::string& name,
-               const Catalogue& catalogue, Points& points, Words& unfit) {
-  const auto note = [&](const std::string& attention) {
-    if (points.names.insert(name).second) suite.experiments.push_back(name);
-    add_once(suite.attentions, attention);
-  };
-  try {
-    Experiment experiment = resolve_experiment(composed, catalogue, name);
-    const std::string attention = experiment.attention.label;
-    if (!points.cells.emplace(name, attention).second) {
-      throw ConfigError(fmt::format(
-          "the sweep has two attentions '{}'; tell them apart: '{{use: {}, ..., as: LABEL}}'",
-          attention, experiment.attention.name));
-    }
-    note(attention);
-    const std::vector<std::int64_t> seeds = experiment.seeds;
-    for (std::size_t i = 0; i + 1 < seeds.size(); ++i) {
-      suite.cells.push_back(make_cell(experiment, seeds[i], suite.folder));
-    }
-    suite.cells.push_back(make_cell(std::move(experiment), seeds.back(), suite.folder));
-  } catch (const IncompatibleError& error) {
-    const std::string label = attention_label(composed.at("attention")), text = error.what();
-    note(label);
-    unfit.push_back(text);
-    const std::string reason = text.substr(text.find("attention '"));
-    const Gap gap{Absence::incompatible, reason.substr(0, reason.find('\n'))};
-    for (const std::int64_t seed : seeds_in(composed)) {
-      suite.absent.push_back({name, label, seed, gap, ""});
-    }
-  }
-}
 
 /// Whether a point chooses an attention and gives it no label: the file's is of another one.
 bool loses_label(const GridPoint& point) {
@@ -81,6 +55,51 @@ bool loses_label(const GridPoint& point) {
     chosen = true;
   }
   return chosen;
+}
+
+/// The cells of one point.
+/// @throws ConfigError.
+void resolve_point(Point& point, const Node& composed, const Catalogue& catalogue,
+                   const std::string& folder) {
+  try {
+    Experiment experiment = resolve_experiment(composed, catalogue, point.name);
+    point.attention = experiment.attention.label;
+    const std::vector<std::int64_t> seeds = experiment.seeds;
+    for (std::size_t i = 0; i + 1 < seeds.size(); ++i) {
+      point.cells.push_back(make_cell(experiment, seeds[i], folder));
+    }
+    point.cells.push_back(make_cell(std::move(experiment), seeds.back(), folder));
+  } catch (const IncompatibleError& error) {
+    point.unfit = error.what();
+    point.attention = attention_label(composed.at("attention"));
+    point.seeds = seeds_in(composed);
+  }
+}
+
+/// What the points so far have.
+struct Known {
+  std::set<std::string> names;
+  /// By name and attention: two of one would pass for seeds.
+  std::set<std::pair<std::string, std::string>> cells;
+};
+
+/// Adds the cells of one point. @throws ConfigError, also what the point has.
+void add_point(Suite& suite, Point& point, Known& known) {
+  if (point.wrong != nullptr) std::rethrow_exception(point.wrong);
+  if (point.unfit.empty() && !known.cells.emplace(point.name, point.attention).second) {
+    throw ConfigError(fmt::format(
+        "the sweep has two attentions '{}'; tell them apart: '{{use: {}, ..., as: LABEL}}'",
+        point.attention, point.cells.front().experiment.attention.name));
+  }
+  if (known.names.insert(point.name).second) suite.experiments.push_back(point.name);
+  add_once(suite.attentions, point.attention);
+  std::move(point.cells.begin(), point.cells.end(), std::back_inserter(suite.cells));
+  if (point.unfit.empty()) return;
+  const std::string reason = point.unfit.substr(point.unfit.find("attention '"));
+  const Gap gap{Absence::incompatible, reason.substr(0, reason.find('\n'))};
+  for (const std::int64_t seed : point.seeds) {
+    suite.absent.push_back({point.name, point.attention, seed, gap, ""});
+  }
 }
 
 void choose_baseline(Suite& suite, const std::string& given) {
@@ -136,19 +155,32 @@ Suite make_sweep(const SweepRequest& request, const Catalogue& catalogue, const 
   suite.file = request.file;
   suite.folder = fmt::format("{}/{}", root, suite.name);
   PointNames names(base, sweep.axes);
-  Words unfit;
-  Points points;
-  for (const GridPoint& point : grid_points(sweep.axes)) {
-    attempt([&] {
-      Node composed = compose_file(file, arguments_of(sweep.fixed, point));
-      const std::string name = names.of(point);
-      composed.set("name", Node::scalar(name, {"sweep", 0, 0}, true));
+  std::vector<Point> points;
+  for (GridPoint& keys : grid_points(sweep.axes)) {
+    Point& point = points.emplace_back();
+    point.name = names.of(keys);
+    point.keys = std::move(keys);
+  }
+  constexpr std::size_t kPointsWorthAThread = 64;
+  side_by_side(points.size(), kPointsWorthAThread, [&](std::size_t i) {
+    Point& point = points[i];
+    try {
+      Node composed = compose_file(file, arguments_of(sweep.fixed, point.keys));
+      composed.set("name", Node::scalar(point.name, {"sweep", 0, 0}, true));
       set_seeds(request.seeds, composed);
-      if (loses_label(point) && composed.at("attention").is_map()) {
+      if (loses_label(point.keys) && composed.at("attention").is_map()) {
         composed.find("attention")->erase("as");
       }
-      add_point(suite, composed, name, catalogue, points, unfit);
-    });
+      resolve_point(point, composed, catalogue, suite.folder);
+    } catch (const ConfigError&) {
+      point.wrong = std::current_exception();
+    }
+  });
+  Words unfit;
+  Known known;
+  for (Point& point : points) {
+    attempt([&] { add_point(suite, point, known); });
+    if (!point.unfit.empty()) unfit.push_back(point.unfit);
   }
   if (problems.empty() && suite.cells.empty()) problems = unfit;
   if (!problems.empty()) throw ConfigError(problems);
