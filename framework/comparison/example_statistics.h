@@ -22,7 +22,7 @@ namespace attnlab {
 inline constexpr std::int64_t kBootstrapDraws = 10000;
 
 /// McNemar's exact test. @param first, second  examples that one of two models alone has right
-/// @returns p; 1 where there is no such example. @throws Error for negative numbers.
+/// @returns p; 1 where both counts are 0. @throws Error for negative numbers.
 double mcnemar_exact(std::int64_t first, std::int64_t second);
 
 struct BootstrapResult {

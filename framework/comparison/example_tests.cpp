@@ -62,7 +62,7 @@ const EvaluationRecord& record_of(const RunRecord& run, const Wanted& wanted) {
         "{}: '{}' is the mean over several evaluations; name one of them: --metric {}/{}",
         run.label(), wanted.entry, one.entry, wanted.metric));
   }
-  throw ConfigError(fmt::format("{}: there is no result of evaluation '{}'; attnlab eval {} {}",
+  throw ConfigError(fmt::format("{}: lacks a result of evaluation '{}'; attnlab eval {} {}",
                                 run.label(), wanted.entry, run.folder, wanted.entry));
 }
 
@@ -95,8 +95,8 @@ std::string names_of(const Predictions& predictions) {
   return names.empty() ? "nothing" : join(names, ", ");
 }
 
-/// Metrics such as a perplexity or an average precision are no means over examples: a test of their
-/// examples' mean would be of another number than the table shows.
+/// Metrics such as a perplexity or an average precision are not means over examples: a test of the
+/// examples' mean would be about another number than the table shows.
 void check_is_mean(const Answers& answers, const EvaluationRecord& record, const Wanted& wanted) {
   const auto found = record.metrics.find(wanted.metric);
   if (found == record.metrics.end()) return;

@@ -290,7 +290,7 @@ class BytePairFiles {
       const auto token_of = [&](const std::string& spelt) {
         const std::int32_t token = find(spelt);
         if (token >= 0) return token;
-        throw refuse(fmt::format("{} is no token of {}", excerpt(spelt), tokens_file_.path));
+        throw refuse(fmt::format("{} is not a token of {}", excerpt(spelt), tokens_file_.path));
       };
       const std::int32_t left = token_of(merge.left), right = token_of(merge.right);
       const std::int32_t both = token_of(merge.left + merge.right);

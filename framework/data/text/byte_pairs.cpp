@@ -85,7 +85,7 @@ class WordCutter {
   }
 
   /// All white space at the end of the part, else without its last character, which belongs to the
-  /// word behind it; that alone where there is no other.
+  /// word behind it. A single character of white space is taken alone.
   std::size_t end_of_space(std::size_t begin) const {
     std::size_t at = begin, last = begin;
     while (at < text_.size()) {

@@ -211,8 +211,8 @@ class BytePairFilesThatDoNotFit : public ::testing::Test {
 TEST_F(BytePairFilesThatDoNotFit, AreMergesOfAnotherModel) {
   EXPECT_THAT(
       refusal(vocab_, merges_ + "a x\n"),
-      AllOf(HasSubstr("merges.txt:4: 'ax' is no token of"), HasSubstr("vocab.json; take all "
-                                                                      "files from one")));
+      AllOf(HasSubstr("merges.txt:4: 'ax' is not a token of"), HasSubstr("vocab.json; take all "
+                                                                         "files from one")));
   EXPECT_THAT(refusal(vocab_, "#version: 0.2\nab c\na b\n"),
               HasSubstr("merges.txt:2: no merge before this one makes 'ab'"));
   EXPECT_THAT(refusal(vocab_, merges_ + "a b\n"), HasSubstr("merges.txt:4: this merge stands"));
@@ -261,8 +261,8 @@ TEST_F(BytePairFilesThatDoNotFit, AreTokenizersOfOtherKinds) {
   EXPECT_THAT(with("/added_tokens/0/lstrip", true), HasSubstr("lstrip of an added token"));
   EXPECT_THAT(with("/added_tokens/0/content", ""), HasSubstr("needs `id` and `content`"));
   EXPECT_THAT(with("/model/merges/1", "a x"),
-              AllOf(HasSubstr("tokenizer.json:"), HasSubstr("'ax' is no token of")));
-  EXPECT_THAT(with("/model/merges/1", {"a"}), HasSubstr("'' is no token of"));
+              AllOf(HasSubstr("tokenizer.json:"), HasSubstr("'ax' is not a token of")));
+  EXPECT_THAT(with("/model/merges/1", {"a"}), HasSubstr("'' is not a token of"));
   EXPECT_THAT(with("/model/merges/1", 7), HasSubstr("is no merge"));
   nlohmann::json without = files_.tokenizer_json(false);
   without.erase("pre_tokenizer");
