@@ -33,6 +33,9 @@ const char* program_help();
 /// Runs a command. @throws Error; ConfigError for an unknown command.
 int dispatch(const std::string& command, const Words& rest);
 
+/// `attnlab run`, in as many processes as it is to have.
+int run_in_processes(const Words& words);
+
 /// Commands that run plugin code (`run`, `eval`, `bench`, `attention apply`, `data show`): loads
 /// the engine and hands over.
 int engine_command(const std::string& command, const Words& words);

@@ -234,7 +234,7 @@ void examine_gpus(const nlohmann::json& engine, Findings& out) {
   if (!engine.is_object() || gpus.empty()) return;
   if (built.empty()) {
     out.problem("there is a GPU, and this LibTorch is built without CUDA: every run uses the CPU",
-                "build attnlab against a LibTorch with CUDA (docs/guide.md, \"On a GPU\")");
+                "build attnlab against a LibTorch with CUDA (docs/guide.md)");
   } else if (engine.at("libtorch").at("gpus") == 0) {
     out.problem("there is a GPU, and LibTorch cannot use it",
                 "install a driver that is new enough for CUDA " + built +

@@ -69,6 +69,7 @@ Use a trained run
   eval RUN_DIR [ENTRY ...]      evaluate it again, on other data too
   sample RUN_DIR                text of a language model
   detect RUN_DIR --image FILE   boxes of a detector on your pictures
+  segment RUN_DIR --image FILE  a class for each pixel of your picture
   show RUN_DIR                  test examples with answers, for the report
 
 Study an attention
@@ -149,10 +150,11 @@ int dispatch(const std::string& command, const Words& rest) {
       {"key", [](const Words& words) { return sharing_command("key", words); }},
       {"index", [](const Words& words) { return sharing_command("index", words); }},
       {"reproduce", [](const Words& words) { return sharing_command("reproduce", words); }},
-      {"run", [](const Words& words) { return engine_command("run", words); }},
+      {"run", run_in_processes},
       {"eval", [](const Words& words) { return engine_command("eval", words); }},
       {"sample", [](const Words& words) { return engine_command("sample", words); }},
       {"detect", [](const Words& words) { return engine_command("detect", words); }},
+      {"segment", [](const Words& words) { return engine_command("segment", words); }},
       {"show", [](const Words& words) { return engine_command("show", words); }},
       {"probe", [](const Words& words) { return engine_command("probe", words); }},
       {"match", [](const Words& words) { return engine_command("match", words); }},
@@ -274,6 +276,7 @@ void say_no_memory(const std::bad_alloc& error) {
 int main(int argc, char** argv) {
   open_closed_streams();
   usual_end = std::set_terminate(end_with_words);
+  std::signal(SIGCHLD, SIG_DFL);  // ignored, how children end would not be known
   // A reader that left, and a limit of file sizes, are errors of writing, not the end of a run.
   for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
   attnlab::Words words(argv + 1, argv + argc);

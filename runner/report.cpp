@@ -39,7 +39,8 @@ void declare_report(Usage& usage) {
       "Writes a report of runs, whatever state they are in. DIR is a run's folder or one with "
       "runs\n"
       "below it (runs/SUITE). html is one page that works offline: finding, grid, distributions,\n"
-      "curves, layers, costs, tests, ranks, settings, failed runs. latex is a table for a paper;\n"
+      "curves, layers, costs, tests, ranks, settings, failed runs; without --output table.csv has\n"
+      "the numbers of its tables, beside it. latex is a table for a paper;\n"
       "csv has a line a run; json has everything. Without --output: DIR/report.html, .md, .tex,\n"
       ".csv or .json, below the first DIR; - is standard output. Without --format: by the ending\n"
       "of --output, else html. --stills writes pictures of the clouds that `attnlab show` kept, "
@@ -202,8 +203,13 @@ int report_command(const Words& words) {
       (fs::path(arguments.words.front()) / (std::string("report.") + format.ending)).string();
   const std::string output = arguments.text("output", beside);
   const bool to_output = output == "-";
+  std::string table;  // where the page's numbers go
   if (!arguments.has("output")) {
     refuse_link(output);
+    if (std::string(format.name) == "html") {
+      table = (fs::path(arguments.words.front()) / "table.csv").string();
+      refuse_link(table);
+    }
   } else if (!to_output) {
     refuse_unwritable("--output", output);
   }
@@ -222,6 +228,10 @@ int report_command(const Words& words) {
   }
   write_file(output, text);
   std::cout << output << "\n";
+  if (!table.empty()) {
+    write_file(table, report_table(report));
+    std::cout << table << "\n";
+  }
   if (!bib.empty()) std::cout << bib << "\n";
   write_stills(stills, files, /*tell=*/true);
   return kDone;

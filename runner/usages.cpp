@@ -15,7 +15,7 @@ Usage run_usage() {
   Usage usage;
   usage.synopsis =
       "attnlab run EXPERIMENT|RUN_DIR ... [key=value ...] [--out DIR] [--resume] [--ensemble]\n"
-      "       [--accept-changes] [--accept-revision] [--dry-run] [--profile]\n"
+      "       [--processes N] [--accept-changes] [--accept-revision] [--dry-run] [--profile]\n"
       "       [--progress MODE]";
   usage.about =
       "Trains and evaluates an experiment, one run for each of its seeds. EXPERIMENT is a file or\n"
@@ -29,6 +29,9 @@ Usage run_usage() {
       "accept-revision",
       "count finished runs of other revisions of the framework, too, and record that")(
       "ensemble", "train all runs together, as one model that holds them; for models that can")(
+      "processes", po::value<std::string>()->value_name("N"),
+      "carry out each run in N processes of this machine, whatever train.processes says; N is a "
+      "power of two that divides train.parts")(
       "dry-run", "build everything, say what would be done, write nothing; exit code 4: no data")(
       "profile",
       "also write what five steps computed to RUN_DIR/profile.json, for ui.perfetto.dev")(
@@ -109,6 +112,24 @@ Usage detect_usage() {
   return usage;
 }
 
+Usage segment_usage() {
+  Usage usage;
+  usage.synopsis = "attnlab segment RUN_DIR --image FILE [--out FILE]";
+  usage.about =
+      "Asks the model of a run of segmentation for the class of each pixel of a picture of yours, "
+      "of\n"
+      "any size, resized and cut into windows as the run's evaluation does it. Writes a PNG: the\n"
+      "picture in the colours of its classes, with their names below, and prints the share of "
+      "each.\n"
+      "The data that the run was trained on must be on this machine.";
+  usage.options.add_options()("image", po::value<std::string>()->value_name("FILE"),
+                              "the picture (JPEG, PNG, WebP or Netpbm)")(
+      "out", po::value<std::string>()->value_name("FILE"),
+      "PNG to write; default: NAME-classes.png here, NAME the picture's");
+  usage.fewest_words = usage.most_words = 1;
+  return usage;
+}
+
 Usage show_usage() {
   Usage usage;
   usage.synopsis =
@@ -123,8 +144,9 @@ Usage show_usage() {
       "points\n"
       "at most, each class with its share): RUN_DIR/clouds.json. Of detectors, with prompt, boxes "
       "and\n"
-      "the best query's attention: RUN_DIR/boxes.json. Of images with classes, with where the "
-      "model\n"
+      "the best query's attention: RUN_DIR/boxes.json. Of segmentation, with true classes, answers "
+      "and\n"
+      "errors: RUN_DIR/label_maps.json. Of images with classes, with where the model\n"
       "looks (AG-CAM), and corrupted, attacked and occluded as the run's evaluations do it, each "
       "with\n"
       "the model's answer: RUN_DIR/images.json. The examples lie equally far apart in the test "

@@ -10,6 +10,7 @@ Usage run_usage();
 Usage eval_usage();
 Usage sample_usage();
 Usage detect_usage();
+Usage segment_usage();
 Usage show_usage();
 Usage probe_usage();
 Usage summary_usage();

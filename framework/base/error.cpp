@@ -2,8 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <mutex>
+#include <unordered_set>
+
 namespace attnlab {
 namespace {
+
+/// The same text at the same address, until the process ends.
+const std::string* shared(std::string_view text) {
+  static std::mutex guard;
+  static auto& all = *new std::unordered_set<std::string>;  // errors may name files to the end
+  const std::lock_guard lock(guard);
+  return &*all.emplace(text).first;
+}
 
 std::string joined(const std::vector<std::string>& lines) {
   std::string text;
@@ -24,6 +35,10 @@ std::string without_zeros(const std::string& text) {
 }  // namespace
 
 Error::Error(const std::string& what) : std::runtime_error(without_zeros(what)) {}
+
+const std::string FileName::none_;
+
+FileName::FileName(std::string_view text) : text_(text.empty() ? &none_ : shared(text)) {}
 
 std::string Place::str() const {
   std::string text = file;

@@ -6,14 +6,36 @@
 
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace attnlab {
 
+/// The name of a file, which its thousands of places share. It lasts as long as the process.
+class FileName {
+ public:
+  FileName() : text_(&none_) {}
+  FileName(std::string_view text);  // NOLINT(google-explicit-constructor)
+  FileName(const std::string& text) : FileName(std::string_view(text)) {}  // NOLINT
+  FileName(const char* text) : FileName(std::string_view(text)) {}         // NOLINT
+
+  const std::string& text() const { return *text_; }
+  operator const std::string&() const { return *text_; }  // NOLINT(google-explicit-constructor)
+  bool empty() const { return text_->empty(); }
+  bool starts_with(std::string_view beginning) const { return text_->starts_with(beginning); }
+  friend bool operator==(const FileName& a, const FileName& b) { return *a.text_ == *b.text_; }
+  friend bool operator==(const FileName& a, const std::string& b) { return *a.text_ == b; }
+  friend bool operator==(const FileName& a, const char* b) { return *a.text_ == b; }
+
+ private:
+  static const std::string none_;
+  const std::string* text_;
+};
+
 /// A place in a text file. Lines and columns count from 1; 0 means "not known".
 struct Place {
-  std::string file;
+  FileName file;
   int line = 0;
   int column = 0;
 

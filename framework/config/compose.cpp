@@ -229,7 +229,7 @@ void check_arguments_stay(const std::vector<Edit>& edits, std::size_t first,
     if (lost == nullptr) continue;
     throw ConfigError(
         Place{fmt::format("{}{}'", kArgument, argument), 0, 0},
-        fmt::format("drops what {} set; write that one behind it", lost->place().file));
+        fmt::format("drops what {} set; write that one behind it", lost->place().file.text()));
   }
 }
 

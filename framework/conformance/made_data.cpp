@@ -210,6 +210,7 @@ std::vector<std::string> with_companions(const std::vector<std::string>& takes, 
     return std::find(names.begin(), names.end(), name) != names.end();
   };
   if (!uneven) std::erase(names, "valid");  // nothing is padded
+  std::erase(names, "masked");              // of patches, whose number only the model knows
   if (has("series")) {
     add_once(names, "length");
     if (uneven) add_once(names, "valid");

@@ -36,6 +36,12 @@ std::unique_ptr<Meter> Task::meter() const {
 Metrics Task::evaluate(Evaluation& evaluation) const {
   const at::NoGradGuard no_gradients;
   const std::unique_ptr<Meter> meter = this->meter();
+  if (evaluation.passes) {
+    evaluation.passes(evaluation.split, [&](const Batch& batch, const NamedTensors& outputs) {
+      meter->add(outputs, batch);
+    });
+    return meter->result();
+  }
   NamedTensors carried;
   evaluation.batches(evaluation.split, [&](const Batch& batch) {
     if (!batch.continues) carried = {};

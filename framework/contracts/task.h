@@ -46,6 +46,9 @@ class Meter {
 struct TaskSetup {
   const DatasetInfo& data;
   std::vector<FieldInfo> outputs{};  ///< the model's, where it says; for heads
+  std::int64_t steps = 0;            ///< of the run; 0: nothing is trained by this object
+  std::int64_t steps_per_epoch = 0;
+  bool average = false;  ///< whether the run keeps running means (`train.average`), as teachers
 };
 
 /// One training step, as the task sees it. With `train.accumulate` it is one part of a step.
@@ -65,6 +68,15 @@ struct TrainingStep {
   std::function<void(std::string_view part, const Tensor& value)> record{};
 };
 
+/// What an evaluation makes of the training split, so that it need not be made again for the same
+/// weights.
+struct Fitted {
+  /// A probe: written beside the result of an entry of `evaluate:`, and there when it is asked
+  /// again.
+  NamedTensors saved;
+  NamedTensors kept;  ///< in memory alone: features
+};
+
 /// One evaluation, as the task sees it. Model and task are in evaluation mode, gradients are off.
 struct Evaluation {
   Model& model;
@@ -73,6 +85,17 @@ struct Evaluation {
   RandomStreams streams{0};  ///< for what the evaluation draws (attacks, noise)
   /// Calls `use` with every batch of a split, in order, on the model's device.
   std::function<void(Split split, const std::function<void(const Batch&)>& use)> batches;
+  /// The same with the model's outputs, of a forward pass that goes on from the batch before where
+  /// batches continue each other. Several processes of a run share the passes out. Empty:
+  /// `evaluate` runs the model itself.
+  std::function<void(Split split,
+                     const std::function<void(const Batch&, const NamedTensors& outputs)>& use)>
+      passes{};
+  /// Calls `use` with the batches of an epoch of training: augmented, in random order. Empty: there
+  /// are none.
+  std::function<void(std::uint64_t epoch, const std::function<void(const Batch&)>& use)> training{};
+  /// For what is fitted; empty at first. Null: nothing is kept.
+  Fitted* fitted = nullptr;
 };
 
 /// A task is a module: heads, class centres and projections that only training or evaluation needs

@@ -84,8 +84,10 @@ void read_parts(const Node& composed, const Catalogue& catalogue, Experiment& ex
   const Manifest* dataset = part(Kind::dataset, experiment.dataset);
   if (model != nullptr && dataset != nullptr) {
     const DeclaredPart of_model{experiment.model, *model}, of_data{experiment.dataset, *dataset};
-    check_fields(of_model, {of_data}, problems);
-    if (task != nullptr) check_fields({experiment.task, *task}, {of_model, of_data}, problems);
+    check_fields(of_model, {of_data}, catalogue, problems);
+    if (task != nullptr) {
+      check_fields({experiment.task, *task}, {of_model, of_data}, catalogue, problems);
+    }
   }
   if (model == nullptr || attention == nullptr) return;
   check_traits(experiment.model, *model, experiment.attention, *attention, unfit);
@@ -191,7 +193,10 @@ Problems all_problems(const Composition& composition, const Catalogue& catalogue
 /// Younger than many runs: where they are the default, hashes are what they were without them.
 bool is_young_default(const KeyPath& path, const Node& value) {
   if (path.front() != "train") return false;
-  if (path.size() == 2) return path[1] == "precision" && value.text() == "float32";
+  if (path.size() == 2) {
+    return (path[1] == "precision" && value.text() == "float32") ||
+           (path[1] == "parts" && value.as_int() == 1);
+  }
   if (path.size() == 3 && path[1] == "schedule") {
     return path[2] == "warmup_prefix" && value.text() == "true";
   }
@@ -220,10 +225,16 @@ constexpr YoungOption kYoungOptions[] = {
     {"attnlab/transformer_lm", "mlp", "\"plain\""},
     {"attnlab/transformer_lm", "norm", "\"layer\""},
     {"attnlab/transformer_lm", "swiglu_multiple", "256"},
+    {"attnlab/vit", "mask_token", "false"},
     {"attnlab/vit", "mlp", "\"gelu\""},
     {"attnlab/vit", "norm", "\"layer\""},
     {"attnlab/vit", "registers", "0"},
     {"attnlab/vit", "swiglu_multiple", "256"},
+    {"attnlab/segmenter", "backbone", "\"vit\""},
+    {"attnlab/segmenter", "resnet", "50"},
+    {"attnlab/segmenter", "stages", "4"},
+    {"attnlab/segmenter", "swin", "\"T\""},
+    {"attnlab/segmenter", "swin_window", "8"},
     {"attnlab/graph_gps", "attend", "\"all\""},
     {"attnlab/graph_gps", "bias", "[]"},
     {"attnlab/graph_gps", "degrees", "false"},
@@ -243,6 +254,17 @@ bool is_young_option(const Experiment& experiment, const KeyPath& path, const No
     return one.plugin == plugin && one.option == path[1] && one.value == text;
   };
   if (std::any_of(std::begin(kYoungOptions), std::end(kYoungOptions), is)) return true;
+  if (path.front() == "dataset" && path[1] == "few_shot" && value.is_map()) {
+    const auto zero = [&](const char* key) {
+      const Node* const number = value.find(key);
+      return number != nullptr && number->as_double() == 0;
+    };
+    return zero("per_class") && zero("share");
+  }
+  if (path.front() == "dataset" && path[1] == "multi_crop" && value.is_map()) {
+    const Node* const crops = value.find("global_crops");
+    return crops != nullptr && crops->as_double() == 0;
+  }
   return plugin == "attnlab/image_folder" && (path[1] == "test" || path[1] == "split_seed") &&
          value.as_double() == 0;
 }

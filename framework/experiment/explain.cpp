@@ -236,7 +236,7 @@ json json_of(const Explanation& explanation) {
     json entry = {{"step", name_of(step.kind)}, {"place", place_text(step, explanation)}};
     if (!step.value.empty()) entry["value"] = step.value;
     if (step.place.line > 0) {
-      entry["file"] = step.place.file;
+      entry["file"] = step.place.file.text();
       entry["line"] = step.place.line;
       entry["column"] = step.place.column;
     }

@@ -27,6 +27,19 @@ bool holds(const FieldRule& rule, const Part& part) {
   return is(*value);
 }
 
+/// "; models that give it: resnet, vit"; "" where none does.
+std::string models_with(const std::string& field, const Catalogue& catalogue) {
+  std::vector<std::string> names;
+  for (const Candidate* model : catalogue.usable(Kind::model)) {
+    const auto gives = [&](const std::string& text) {
+      return text == field || text.starts_with(field + "?") || text.starts_with(field + " if ");
+    };
+    const auto& all = model->manifest->gives;
+    if (std::any_of(all.begin(), all.end(), gives)) names.push_back(model->manifest->name);
+  }
+  return names.empty() ? "" : "; models that give it: " + join(names, ", ");
+}
+
 }  // namespace
 
 FieldRule parse_field_rule(const std::string& text) {
@@ -94,7 +107,7 @@ void check_declared_fields(const DeclaredPart& declared) {
 }
 
 void check_fields(const DeclaredPart& taker, const std::vector<DeclaredPart>& givers,
-                  std::vector<std::string>& problems) {
+                  const Catalogue& catalogue, std::vector<std::string>& problems) {
   const Part& part = taker.part;
   const std::string who = fmt::format("{} '{}'", name_of(part.kind), part.name);
   for (const FieldRule& taken : rules_under(taker.manifest.takes, part)) {
@@ -108,7 +121,8 @@ void check_fields(const DeclaredPart& taker, const std::vector<DeclaredPart>& gi
     }
     if (given) continue;
     add_problem(problems, part.place,
-                fmt::format("{} takes '{}', which nothing gives: {}", who, taken.field, seen));
+                fmt::format("{} takes '{}', which nothing gives: {}{}", who, taken.field, seen,
+                            part.kind == Kind::task ? models_with(taken.field, catalogue) : ""));
   }
 }
 

@@ -53,8 +53,9 @@ struct DeclaredPart {
 void check_declared_fields(const DeclaredPart& declared);
 
 /// Every field that `taker` takes must be given by one of `givers`, or may be.
-/// @param problems  what is wrong is appended
+/// @param catalogue  to name models that give what a task lacks
+/// @param problems   what is wrong is appended
 void check_fields(const DeclaredPart& taker, const std::vector<DeclaredPart>& givers,
-                  std::vector<std::string>& problems);
+                  const Catalogue& catalogue, std::vector<std::string>& problems);
 
 }  // namespace attnlab

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "framework/base/text.h"
 #include "framework/config/compose.h"
+#include "framework/config/frozen.h"
 #include "framework/experiment/compositions.h"
 #include "framework/experiment/fields.h"
 #include "framework/experiment/identity.h"
@@ -144,6 +146,27 @@ void place_python_file(const PythonFile& file, Part& part, Node& whole) {
   whole.set("file", std::move(kept));
 }
 
+/// A dataset's `root` is relative to the file that says so: plugin and configuration get the whole
+/// path. It stays as it is where it names the same seen from the working folder (the same run on
+/// two machines has one hash), where nothing of its name is there, in a run's frozen configuration
+/// and on the command line.
+/// @param whole  the section, with the options in it
+void place_root(Part& part, Node& whole) {
+  namespace fs = std::filesystem;
+  const Node* given = part.options.find("root");
+  if (given == nullptr || !given->is_scalar() || given->text().empty()) return;
+  const fs::path root(given->text()), file(given->place().file.text());
+  std::error_code error;
+  if (root.is_absolute() || !fs::is_regular_file(file, error) || is_frozen(file.string())) return;
+  const fs::path near = file.parent_path() / root;
+  if (!fs::exists(near, error) || fs::equivalent(near, root, error)) return;
+  Node located = *given;
+  located.set_text(fs::absolute(near, error).lexically_normal().string());
+  located.history().push_back({given->place(), given->text()});
+  part.options.set("root", located);
+  whole.set("root", std::move(located));
+}
+
 /// A section with every option filled in, and the manifest of its plugin: null when there were
 /// problems with that.
 struct ResolvedSection {
@@ -200,6 +223,7 @@ ResolvedSection resolve_section(Node section, const std::string& key, const Cata
   }
   for (const auto& [name, value] : part.options.entries()) whole.set(name, value);
   if (python != nullptr) place_python_file(*python, part, whole);
+  if (part.kind == Kind::dataset) place_root(part, whole);
   fill_in_preset(plugin->manifest->options, part);
   return {&*plugin->manifest, std::move(whole)};
 }

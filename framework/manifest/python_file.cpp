@@ -227,10 +227,11 @@ PythonName located_name(const Node& section) {
   const Node* said = section.is_map() ? section.find("file") : &section;
   if (said == nullptr) said = section.find("use");
   std::error_code error;
-  if (file.empty() || file.is_absolute() || !fs::is_regular_file(said->place().file, error)) {
+  if (file.empty() || file.is_absolute() ||
+      !fs::is_regular_file(said->place().file.text(), error)) {
     return name;
   }
-  const fs::path near = fs::path(said->place().file).parent_path() / file;
+  const fs::path near = fs::path(said->place().file.text()).parent_path() / file;
   // What a resolved configuration calls a file is no path from where it was named first.
   const bool elsewhere = name.file.starts_with(kKeptBelow) && !fs::exists(near, error);
   if (!elsewhere) name.file = fs::absolute(near, error).lexically_normal().string();

@@ -185,6 +185,8 @@ std::vector<Section> sections_of(const Report& report) {
       {"clouds", "Clouds", "Clouds and the attention of one point",
        cloud_pictures_html(report.clouds)},
       {"boxes", "Boxes", "Boxes and the attention of one query", box_pictures_html(report.boxes)},
+      {"label_maps", "Label maps", "Label maps, answers and their errors",
+       label_pictures_html(report.label_maps)},
       {"images", "Images", "Images, what the answer rests on, and changed images",
        image_pictures_html(report.images)},
       {"cost", "Cost", "Against cost",

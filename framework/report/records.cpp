@@ -255,6 +255,61 @@ std::string report_csv(const Report& report) {
   return out;
 }
 
+std::string report_table(const Report& report) {
+  const Comparison& comparison = report.comparison;
+  std::vector<std::string> header = {"experiment",
+                                     "attention",
+                                     "metric",
+                                     "better",
+                                     "unit",
+                                     "values",
+                                     "mean",
+                                     "sd",
+                                     "low",
+                                     "high",
+                                     "absent",
+                                     "pairs",
+                                     "difference",
+                                     "difference_low",
+                                     "difference_high",
+                                     "p",
+                                     "adjusted_p",
+                                     "verdict"};
+  header.insert(header.end(), comparison.evaluations.begin(), comparison.evaluations.end());
+  std::string out = csv_record(header);
+  for (const ComparisonRow& row : comparison.rows) {
+    std::vector<std::string> record = {row.experiment,  row.attention,
+                                       row.metric.name, std::string(name_of(row.metric.better)),
+                                       row.metric.unit, std::to_string(row.summary.count)};
+    const auto add = [&](bool there, double value) {
+      record.push_back(there && !std::isnan(value) ? number_text(value) : "");
+    };
+    const auto add_interval = [&](const std::optional<Interval>& interval) {
+      add(interval.has_value(), interval ? interval->low : 0);
+      add(interval.has_value(), interval ? interval->high : 0);
+    };
+    add(!row.gap, row.summary.mean);
+    add(!row.gap, row.summary.sd());
+    add_interval(row.interval);
+    record.emplace_back(row.gap ? name_of(row.gap.kind) : "");
+    const Contrast none{};
+    const Contrast& contrast = row.contrast ? *row.contrast : none;
+    record.push_back(row.contrast ? std::to_string(contrast.difference.count) : "");
+    add(contrast.difference.count > 0, contrast.difference.mean);
+    add_interval(contrast.interval);
+    add(contrast.test.has_value(), contrast.test ? contrast.test->p_value : 0);
+    add(contrast.test.has_value(), contrast.adjusted_p);
+    record.push_back(row.contrast ? verdict_text(comparison, row) : "");
+    for (const std::string& name : comparison.evaluations) {
+      const auto found = row.evaluations.find(name);
+      const bool there = found != row.evaluations.end() && found->second.count > 0;
+      add(there, there ? found->second.mean : 0);
+    }
+    out += csv_record(record);
+  }
+  return out;
+}
+
 std::string report_json(const Report& report) {
   json out = {{"schema", 1},
               {"attnlab", ATTNLAB_VERSION},

@@ -135,6 +135,9 @@ Report build_report(RunCollection collection, Comparison comparison, const Catal
   report.boxes = box_pictures_of(report.collection.runs, report.comparison.notes);
   std::erase_if(report.boxes,
                 [&](const BoxPicture& one) { return !report.shows(one.origin.experiment); });
+  report.label_maps = label_pictures_of(report.collection.runs, report.comparison.notes);
+  std::erase_if(report.label_maps,
+                [&](const LabelPicture& one) { return !report.shows(one.origin.experiment); });
   report.images = image_pictures_of(report.collection.runs, report.comparison.notes);
   std::erase_if(report.images,
                 [&](const ImagePicture& one) { return !report.shows(one.origin.experiment); });

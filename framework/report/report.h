@@ -20,6 +20,7 @@
 #include "framework/report/curves.h"
 #include "framework/report/graph_pictures.h"
 #include "framework/report/image_pictures.h"
+#include "framework/report/label_pictures.h"
 #include "framework/report/ladders.h"
 #include "framework/report/pooling.h"
 #include "framework/report/slices.h"
@@ -71,7 +72,8 @@ struct Report {
   std::vector<GraphPicture> graphs;  ///< that `attnlab show` kept
   std::vector<CloudPicture> clouds;  ///< the same, of clouds of points
   std::vector<BoxPicture> boxes;     ///< the same, of detectors
-  std::vector<ImagePicture> images;  ///< the same, of classifiers of images
+  std::vector<LabelPicture> label_maps;  ///< the same, of segmentation
+  std::vector<ImagePicture> images;      ///< the same, of classifiers of images
   std::vector<UnfinishedRun> unfinished;
   std::vector<Fact> environment;
   std::vector<PluginUse> plugins;
@@ -111,6 +113,8 @@ std::string report_latex(const Report& report, bool with_bibtex = true);
 std::string report_markdown(const Report& report);
 /// One record a run, by RFC 4180.
 std::string report_csv(const Report& report);
+/// What the page's tables compare, one record an experiment and attention, by RFC 4180.
+std::string report_table(const Report& report);
 /// Everything. The member `schema` is the version of the form: 1.
 std::string report_json(const Report& report);
 

@@ -6,6 +6,7 @@
 //      "weights": "last" | "average", "changes": ["the file of attention 'quest' changed"],
 //      "written": 1700000000000000, "predictions": "16 hex digits"}
 //   RUN/evaluations/ENTRY-HASH.safetensors   of an entry with `predictions`: predictions.h
+//   RUN/evaluations/ENTRY-HASH.fitted.safetensors   a probe: framework/train/fitted_file.h
 //
 // Each result stands in a file of its own, so that they resume and are added one by one.
 #pragma once

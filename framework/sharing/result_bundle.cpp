@@ -159,6 +159,9 @@ void add_run(const RunRecord& run, std::size_t number, bool checkpoints, ResultF
     // Predictions stand beside their result.
     add_file(fs::path(file).replace_extension(".safetensors").string(), name + ".safetensors",
              out.files);
+    if (!checkpoints) continue;  // of a probe, too
+    const std::string ending = ".fitted.safetensors";
+    add_file(fs::path(file).replace_extension(ending).string(), name + ending, out.files);
   }
   note_entries_without_result(run, out);
 }

@@ -2,6 +2,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <ATen/detail/CUDAHooksInterface.h>
 #include <fmt/format.h>
 #include <malloc.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 
 #include "framework/base/blas.h"
 #include "framework/base/cores.h"
+#include "framework/base/launched.h"
 #include "framework/base/limits.h"
 #include "framework/base/threads.h"
 #include "framework/tensor/blas.h"
@@ -59,7 +61,11 @@ at::Device device_of(const std::string& name) {
     throw ConfigError(
         "train.device: cuda: this LibTorch has no CUDA, or there is no GPU; use train.device=cpu");
   }
-  return at::Device(at::kCUDA, 0);
+  // Processes of one run that share a machine take its GPUs in turn.
+  const std::optional<Launched> launched = launched_as();
+  const std::int64_t count = at::detail::getCUDAHooks().getNumGPUs();
+  const std::int64_t index = launched ? launched->local % count : 0;
+  return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(index));
 }
 
 }  // namespace attnlab

@@ -65,11 +65,12 @@ class Columns {
 }  // namespace
 
 std::string keep_predictions(BuiltRun& overlay, const EvaluationEntry& entry,
-                             const std::string& path, const std::atomic<bool>& stop) {
+                             const std::string& path, const std::atomic<bool>& stop,
+                             Fitted& fitted) {
   check_size(overlay, entry);
   Columns columns;
-  evaluate_overlay_examples(overlay, entry, stop,
-                            [&](const ExampleMetrics& example) { columns.add(example); });
+  evaluate_overlay_examples(
+      overlay, entry, stop, [&](const ExampleMetrics& example) { columns.add(example); }, &fitted);
   write_safetensors(path, columns.file(entry, overlay.dataset->info().fingerprint));
   return hex(*file_fingerprint(path));
 }

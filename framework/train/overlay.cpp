@@ -11,7 +11,9 @@
 
 #include "framework/base/files.h"
 #include "framework/base/text.h"
+#include "framework/experiment/fields.h"
 #include "framework/experiment/identity.h"
+#include "framework/experiment/part.h"
 #include "framework/host/given_fields.h"
 
 namespace attnlab {
@@ -107,6 +109,12 @@ void check_classes(const DatasetInfo& own, const DatasetInfo& other) {
   }
 }
 
+/// Whether the task learns from features what they say, so that the model's answers do not count.
+bool reads_features(const Experiment& experiment, const Catalogue& catalogue) {
+  const auto takes = catalogue.find(Kind::task, lookup_name(experiment.task)).manifest->takes;
+  return rule_of(rules_under(takes, experiment.task), "layer_features") != nullptr;
+}
+
 /// A model answers in the units that its own training rows gave, target by target.
 /// @throws DataError where the other data's targets are scaled by other rows, or are others.
 void check_targets(const DatasetInfo& own, const DatasetInfo& other) {
@@ -168,10 +176,13 @@ std::shared_ptr<Dataset> data_of_entry(const BuiltRun& run, const EvaluationEntr
   return registry.dataset(entry.experiment.dataset, {run.streams});
 }
 
-void check_data_fits(const BuiltRun& run, const Dataset& dataset) {
+void check_data_fits(const BuiltRun& run, const EvaluationEntry& entry, const Dataset& dataset,
+                     Registry& registry) {
   if (&dataset == run.dataset.get()) return;
   check_vocabulary(*run.dataset, dataset);
-  check_classes(run.dataset->info(), dataset.info());
+  if (!reads_features(entry.experiment, registry.catalogue())) {
+    check_classes(run.dataset->info(), dataset.info());
+  }
   check_targets(run.dataset->info(), dataset.info());
 }
 
@@ -179,7 +190,7 @@ BuiltRun overlaid(const BuiltRun& run, const EvaluationEntry& entry, Registry& r
                   std::shared_ptr<Dataset> dataset) {
   if (!dataset) {
     dataset = data_of_entry(run, entry, registry);
-    check_data_fits(run, *dataset);
+    check_data_fits(run, entry, *dataset, registry);
   }
   const SameRandomNumbers same;
   const Experiment &base = run.experiment, &experiment = entry.experiment;
@@ -192,9 +203,13 @@ BuiltRun overlaid(const BuiltRun& run, const EvaluationEntry& entry, Registry& r
   overlay.dataset = std::move(dataset);
   if (other_model) {
     at::manual_seed(run.streams.key("initialisation"));
+    // A task of features keeps the run's model: its head has the run's classes, its positions the
+    // run's sizes.
+    const DatasetInfo& data = reads_features(experiment, registry.catalogue())
+                                  ? run.dataset->info()
+                                  : overlay.dataset->info();
     overlay.model = registry.model(
-        experiment.model,
-        {overlay.dataset->info(), registry.attention_builder(experiment.attention, run.streams)});
+        experiment.model, {data, registry.attention_builder(experiment.attention, run.streams)});
     overlay.model->to(run.device);
   }
   check_given(experiment, overlay.dataset->info(), overlay.model->outputs(), registry.catalogue());
@@ -234,22 +249,23 @@ void take_weights(const BuiltRun& overlay, const BuiltRun& run, const Evaluation
 }
 
 Metrics evaluate_overlay(BuiltRun& overlay, const EvaluationEntry& entry,
-                         const std::atomic<bool>& stop) {
+                         const std::atomic<bool>& stop, Fitted* fitted) {
   const Split split = checked_split(overlay, entry);
   BuiltRun drawing = drawing_as(overlay, entry);
   const SameRandomNumbers same;
   at::manual_seed(drawing.streams.key("passes"));  // of models that draw
-  return evaluate_split(drawing, split, stop);
+  return evaluate_split(drawing, split, stop, fitted);
 }
 
 void evaluate_overlay_examples(BuiltRun& overlay, const EvaluationEntry& entry,
                                const std::atomic<bool>& stop,
-                               const std::function<void(const ExampleMetrics&)>& use) {
+                               const std::function<void(const ExampleMetrics&)>& use,
+                               Fitted* fitted) {
   const Split split = checked_split(overlay, entry);
   BuiltRun drawing = drawing_as(overlay, entry);
   const SameRandomNumbers same;
   at::manual_seed(drawing.streams.key("passes"));
-  evaluate_examples(drawing, split, stop, use);
+  evaluate_examples(drawing, split, stop, use, fitted);
 }
 
 }  // namespace attnlab

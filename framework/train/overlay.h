@@ -28,8 +28,10 @@ BuiltRun overlaid(const BuiltRun& run, const EvaluationEntry& entry, Registry& r
 std::shared_ptr<Dataset> data_of_entry(const BuiltRun& run, const EvaluationEntry& entry,
                                        Registry& registry);
 /// @throws DataError for data on which the run's model means nothing: a text with another
-///         vocabulary, other classes, targets in other units.
-void check_data_fits(const BuiltRun& run, const Dataset& dataset);
+///         vocabulary, other classes (unless the entry's task reads features, not answers), targets
+///         in other units.
+void check_data_fits(const BuiltRun& run, const EvaluationEntry& entry, const Dataset& dataset,
+                     Registry& registry);
 
 /// Copies weights into what the overlay has built anew. Weights that it lacks are left out.
 /// @param weights  of `run`, with those under "average." where the entry asks for them
@@ -42,12 +44,14 @@ void take_weights(const BuiltRun& overlay, const BuiltRun& run, const Evaluation
 /// The task's metrics of the overlay's split. What the evaluation draws, and what the model draws
 /// in it from the process's random numbers, depends on the run's seed and the entry's name alone;
 /// these numbers stay as they were.
+/// @param fitted  as of `evaluate_split`
 /// @throws DataError where the dataset has no such split; Interrupted.
 Metrics evaluate_overlay(BuiltRun& overlay, const EvaluationEntry& entry,
-                         const std::atomic<bool>& stop);
+                         const std::atomic<bool>& stop, Fitted* fitted = nullptr);
 /// The same example by example. @throws as `evaluate_overlay`.
 void evaluate_overlay_examples(BuiltRun& overlay, const EvaluationEntry& entry,
                                const std::atomic<bool>& stop,
-                               const std::function<void(const ExampleMetrics&)>& use);
+                               const std::function<void(const ExampleMetrics&)>& use,
+                               Fitted* fitted = nullptr);
 
 }  // namespace attnlab

@@ -35,6 +35,13 @@ py::list Handed::tensors() const {
   return all;
 }
 
+py::dict Handed::traits() const {
+  py::dict all;
+  attention_->traits().each(
+      [&](const char* name, bool declared) { all[name] = py::bool_(declared); });
+  return all;
+}
+
 py::object Handed::call(const py::dict& tensors, bool causal, std::int64_t window,
                         bool values_from_elsewhere) const {
   AttentionInput input;
@@ -66,6 +73,7 @@ py::object Handed::call(const py::dict& tensors, bool causal, std::int64_t windo
 void add_handed(py::module_& module) {
   py::class_<Handed>(module, "Attention", py::module_local())
       .def("tensors", &Handed::tensors)
+      .def("traits", &Handed::traits)
       .def("train", &Handed::train)
       .def("call", &Handed::call);
 }

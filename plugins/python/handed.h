@@ -24,6 +24,8 @@ class Handed {
   const std::shared_ptr<Attention>& attention() const { return attention_; }
   /// Of parameters, then of buffers: (names, tensor, whether it is a parameter).
   py::list tensors() const;
+  /// All traits by name: whether each is declared.
+  py::dict traits() const;
   void train(bool on) { attention_->train(on); }
   /// @param tensors  fields of the input by name: "queries", "key_valid", "relative.keys"
   /// @throws ShapeError, TraitError, which Python sees as RuntimeError.

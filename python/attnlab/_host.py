@@ -382,6 +382,17 @@ class HandedAttention(torch.nn.Module):
             else:
                 holder.register_buffer(names[-1], tensor)
 
+    @property
+    def traits(self):
+        """Whether it honours or needs each, by the names in docs/contracts/attention.md: {"sources": True, ...}."""
+        return self._filled().traits()
+
+    def _filled(self):
+        if self._held is None:
+            raise RuntimeError("an attention is used in the model's constructor, before all are there; ask in "
+                               "`forward`")
+        return self._held
+
     def forward(self, q, k, v, *, causal=False, window=0, key_valid=None, query_valid=None, pairs=None,
                 bias=None, relative=None, query_positions=None, key_positions=None, query_source=None,
                 key_source=None, value_source=None, values_from_elsewhere=False):
@@ -389,16 +400,15 @@ class HandedAttention(torch.nn.Module):
 
         Masks are bool, true = may be seen; all inputs as in docs/contracts/attention.md.
         """
-        if self._held is None:
-            raise RuntimeError("an attention is called in the model's constructor, before all are there")
+        held = self._filled()
         keys, content_bias, position_bias = (None, None, None) if relative is None else relative
         given = {"queries": q, "keys": k, "values": v, "key_valid": key_valid,
                  "query_valid": query_valid, "pairs": pairs, "bias": bias, "relative.keys": keys,
                  "relative.content_bias": content_bias, "relative.position_bias": position_bias,
                  "query_positions": query_positions, "key_positions": key_positions,
                  "query_source": query_source, "key_source": key_source, "value_source": value_source}
-        return self._held.call({name: one for name, one in given.items() if one is not None},
-                               bool(causal), int(window), bool(values_from_elsewhere))
+        return held.call({name: one for name, one in given.items() if one is not None}, bool(causal),
+                         int(window), bool(values_from_elsewhere))
 
     def train(self, mode=True):
         super().train(mode)

@@ -13,6 +13,7 @@
 // Code: framework/report/bias.cpp framework/report/image_pictures.cpp
 // Code: framework/report/graph_pictures.cpp framework/report/graph_layout.cpp
 // Code: framework/report/box_pictures.cpp framework/report/cloud_pictures.cpp
+// Code: framework/report/label_pictures.cpp
 // Code: framework/report/cloud_still.cpp
 #include "framework/report/report.h"
 

@@ -14,14 +14,15 @@
 namespace attnlab::fuzz {
 
 /// Of the run, below the folder of all, but for the suite's; pictures last.
-inline constexpr const char* kFiles[] = {"status.json",   "environment.json",
-                                         "identity.json", "evaluations/fog-0.json",
-                                         "config.yaml",   "metrics.jsonl",
-                                         "lock.json",     "stored.json",
-                                         "origins.txt",   "lock",
-                                         "log.txt",       "../../../suite.json",
-                                         "images.json",   "graphs.json",
-                                         "boxes.json",    "clouds.json"};
+inline constexpr const char* kFiles[] = {"status.json",    "environment.json",
+                                         "identity.json",  "evaluations/fog-0.json",
+                                         "config.yaml",    "metrics.jsonl",
+                                         "lock.json",      "stored.json",
+                                         "origins.txt",    "lock",
+                                         "log.txt",        "../../../suite.json",
+                                         "images.json",    "graphs.json",
+                                         "boxes.json",     "clouds.json",
+                                         "label_maps.json"};
 inline constexpr const char* kConfig = "config.yaml";
 
 /// What no page of attnlab's has.
@@ -94,6 +95,11 @@ inline const std::string kClouds =
     R"({"clouds":[{"index":0,"points":7,"point":2,"patch":1,"answer":"table","chosen":1,)"
     R"("low":[0,0,0],"side":1.5,"classes":["table","a <zz>\" zz= leg"],"most":0.5,"shown":2,)"
     R"("coord":"AAAAAAAA//////8A","label":"AAE=","said":"AQE=","attention":"AP8="}]})";
+inline const std::string kLabelMaps =
+    R"({"label_maps":[{"index":0,"height":2,"width":3,"labelled":5,"wrong":1,"image":"iVBORw==",)"
+    R"("truth":"AAAA","answer":"AAAA","errors":"iVBORw==","classes":[)"
+    R"({"name":"a <zz>\" zz= road","colour":"#804080","true":0.5,"said":0.75},)"
+    R"({"name":"sky","colour":"#808080","true":0.25,"said":0}]}]})";
 inline const std::string kSuite =
     R"({"suite":"s","baseline":"standard","notes":["a note"],"runs":[)"
     R"({"folder":"e/quest/0-0","experiment":"e","attention":"quest","seed":0},)"
@@ -200,7 +206,7 @@ inline Target target_of_runs() {
       joined({kStatus, kEnvironment, kIdentity, kRecord, config, kLines, kLock, kSource, kOrigins}),
       joined({kStatus, kEnvironment, kIdentity, kRecord, config, kLines, kLock, kSource, kOrigins,
               R"({"pid":1,"host":"h","boot":"b"})", "last words\n", kSuite, kImages, kGraphs,
-              kBoxes, kClouds}),
+              kBoxes, kClouds, kLabelMaps}),
       joined({kFailed, kEnvironment, kIdentity, "", config, kLines, kLock, "{}", kOrigins,
               R"({"pid":1,"host":"h","boot":"b"})", "last words\n", kSuite}),
       joined({kStatus, kEnvironment, kIdentity, kRecord, config,

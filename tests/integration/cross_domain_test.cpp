@@ -320,6 +320,7 @@ TEST(CrossDomainConfigs, HasEveryAttentionOfContract3) {
                                           "mala",
                                           "mamba2",
                                           "moba",
+                                          "nsa",
                                           "path",
                                           "relu",
                                           "retention",

@@ -107,7 +107,7 @@ TEST_F(Evaluate, TrainsNothingWhenOnlyEvaluationsChange) {
 
 TEST_F(Evaluate, OneEntryThatFailsDoesNotKeepTheOthersFromTheirTurn) {
   write_experiment(
-      "  small: {set: {dataset: {size: 21}}}\n"
+      "  small: {set: {dataset: {size: 20}}}\n"
       "  held: {set: {model: {heads: 2}}, split: validation}\n"
       "  noisy: {set: {dataset: {noise: 3}}}\n");
   must({"run", "asked.yaml"});

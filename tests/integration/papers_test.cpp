@@ -82,8 +82,8 @@ TEST_F(Papers, TableWithoutASuiteIsRefused) {
 TEST_F(Papers, TableThatGotASuiteIsTakenFromTheOthers) {
   copy_sources();
   fs::copy(at("configs/suites/paper/quest_table_6.yaml"),
-           at("configs/suites/paper/quest_table_a12.yaml"));
-  EXPECT_THAT(refusal(), AllOf(HasSubstr("quest_table_a12.yaml"), HasSubstr("take it out")));
+           at("configs/suites/paper/quest_table_a13.yaml"));
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("quest_table_a13.yaml"), HasSubstr("take it out")));
 }
 
 TEST_F(Papers, CountThatIsNoNumberIsRefused) {

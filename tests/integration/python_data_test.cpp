@@ -353,6 +353,40 @@ TEST_F(PythonParts, ModelsThatAreWrongEndARunWithFileAndLine) {
               AllOf(HasSubstr("net.py:2:1"), HasSubstr("ModuleList")));
 }
 
+TEST_F(PythonParts, ModelsAskWhatTheirAttentionTakes) {
+  const auto write = [&](const std::string& at_construction, const std::string& asks) {
+    folder_.write(
+        "net.py",
+        "import torch\n"
+        "class Net(torch.nn.Module):\n"
+        "    gives = ['logits']\n"
+        "    def __init__(self, attention, classes):\n"
+        "        super().__init__()\n"
+        "        self.one = attention(1, 28, query_width=28, key_width=28, value_width=28)\n"
+        "        self.map = torch.nn.Linear(28, classes)\n"
+        "        " +
+            at_construction +
+            "\n"
+            "    def forward(self, image):\n"
+            "        x = image[:, 0]\n"
+            "        given = dict(query_source=x, key_source=x, value_source=x)\n"
+            "        if not " +
+            asks +
+            ": given = {}\n"
+            "        return self.map(self.one(image, image, image, **given)[:, 0, 0])\n");
+  };
+  write("pass", "self.one.traits['sources']");
+  for (const char* attention : {"standard", "gated"}) {
+    must({"run", "tiny.yaml", "model=net.py", std::string("attention=") + attention,
+          "train.epochs=1"});
+  }
+  const Words run = {"run", "tiny.yaml", "model=net.py", "attention=gated", "--out", "wrong"};
+  write("pass", "self.one.traits['relative_positions'] is None");
+  EXPECT_THAT(complaint(run), HasSubstr("query_source"));
+  write("self.one.traits", "True");
+  EXPECT_THAT(complaint(run), AllOf(HasSubstr("net.py:8:"), HasSubstr("constructor")));
+}
+
 TEST_F(PythonParts, ModelsAreCheckedBeforeARun) {
   const json manifest = json::parse(must({"describe", "toy.py", "--json"}).out);
   EXPECT_EQ(manifest.at("kind"), "model");

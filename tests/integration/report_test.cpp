@@ -96,10 +96,12 @@ TEST_F(ReportCommand, WritesEveryFormatBesideTheRuns) {
         {"csv", "csv", "experiment,attention,seed"},
         {"json", "json", "{"}}) {
     const Ended ended = must({"report", "runs", "--format", one[0]});
-    EXPECT_EQ(ended.out, "runs/report." + one[1] + "\n");
+    EXPECT_EQ(ended.out,
+              "runs/report." + one[1] + "\n" + (one[0] == "html" ? "runs/table.csv\n" : ""));
     EXPECT_THAT(file_text(at("runs/report." + one[1])), StartsWith(one[2]));
   }
   EXPECT_TRUE(files_like(".tmp-").empty());
+  EXPECT_THAT(file_text(at("runs/table.csv")), StartsWith("experiment,attention,metric"));
   const json all = json::parse(file_text(at("runs/report.json")));
   EXPECT_EQ(all.at("runs").size(), 21U);
   EXPECT_EQ(all.at("command"), "attnlab report runs --format json");

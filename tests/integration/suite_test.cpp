@@ -48,6 +48,40 @@ std::string percent_text(double first, double second) {
   return text;
 }
 
+TEST_F(SuiteCommand, AddsSeedsUntilDifferencesAreKnown) {
+  write_suite("[standard, quest]", "compare: {test: t, metric: nll}\n");
+  const auto until = [](const std::string& width, const std::string& most) -> Words {
+    return {"suite", "pair.yaml", "--until-width", width, "--max-seeds", most};
+  };
+  const Ended all = attnlab(until("1e-9", "4"));
+  EXPECT_EQ(all.exit_code, 3) << all.story();
+  EXPECT_THAT(all.err, HasSubstr("--max-seeds"));
+  EXPECT_THAT(all.out, AllOf(HasSubstr("3 seeds, look 2 of 3"), HasSubstr("4 seeds, look 3 of 3")));
+  EXPECT_EQ(table().at("runs").size(), 8U);
+  EXPECT_THAT(markdown(), HasSubstr("0.05 / 3"));
+  const json comparison = json::parse(file_text(at("runs/pair/comparison.json")));
+  EXPECT_DOUBLE_EQ(comparison.at("level").get<double>(), 0.05 / 3);
+  EXPECT_THAT(must(until("1e9", "4")).out, HasSubstr("2 seeds, look 1 of 3"));
+  EXPECT_EQ(table().at("runs").size(), 4U);
+  for (const json& row : json::parse(file_text(at("runs/pair/comparison.json"))).at("rows")) {
+    EXPECT_EQ(row.at("n"), 2) << "seeds of this look, although others are there";
+  }
+  const auto refusal = [&](Words words) {
+    words.insert(words.begin(), {"suite", "pair.yaml"});
+    const Ended ended = attnlab(words);
+    EXPECT_EQ(ended.exit_code, 2) << ended.story();
+    return ended.err;
+  };
+  EXPECT_THAT(refusal({"--until-width", "1"}), HasSubstr("--max-seeds"));
+  EXPECT_THAT(refusal({"--max-seeds", "9"}), HasSubstr("--until-width"));
+  EXPECT_THAT(refusal({"--until-width", "0", "--max-seeds", "9"}), HasSubstr("above 0"));
+  EXPECT_THAT(refusal({"--until-width", "1", "--max-seeds", "1"}), HasSubstr("from 2"));
+  EXPECT_THAT(refusal({"--until-width", "1", "--max-seeds", "9", "--dry-run"}),
+              HasSubstr("leave it out"));
+  write_suite("[standard, quest]");
+  EXPECT_THAT(refusal({"--until-width", "1", "--max-seeds", "9"}), HasSubstr("compare:"));
+}
+
 TEST_F(SuiteCommand, ComparesAttentionsOverSeeds) {
   write_suite("[standard, quest]", "baseline: quest\n");
   const Ended ended = must({"suite", "pair.yaml"});

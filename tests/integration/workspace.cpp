@@ -57,6 +57,7 @@ void call_interrupted(const std::string& run_folder) {
 json timeless_metrics(const std::string& run_folder) {
   json metrics = status_of(run_folder).at("metrics");
   metrics.erase("examples_per_second");
+  metrics.erase("tokens_per_second");
   metrics.erase("host_share");
   metrics.erase("peak_memory");
   return metrics;

@@ -142,13 +142,15 @@ void check_label(const std::string& path, std::size_t record, std::size_t offset
 ImageDataset::ImageDataset(ImageSet set, const ImageSetOptions& options, const DatasetSetup& setup)
     : set_(settle(std::move(set), options)),
       augmentation_(options.augmentation),
-      map_(set_.mean, set_.deviation) {
+      map_(set_.mean, set_.deviation),
+      crops_(multi_crop_of(options.multi_crop, Filter::bicubic, set_.info)) {
   check(augmentation_);
-  split_train(options.validation, setup.streams.stream("split"));
+  split_train(options, setup.streams.stream("split"));
 }
 
-void ImageDataset::split_train(double validation, Random random) {
+void ImageDataset::split_train(const ImageSetOptions& options, Random random) {
   const auto count = static_cast<std::int64_t>(set_.train.labels.size());
+  const double validation = options.validation;
   const std::int64_t held = wanted_of("validation", validation, count);
   if (held == count) {
     throw OptionError("validation",
@@ -161,6 +163,8 @@ void ImageDataset::split_train(double validation, Random random) {
   train_.erase(train_.begin(), middle);
   std::sort(train_.begin(), train_.end());
   std::sort(validation_.begin(), validation_.end());
+  const std::vector<std::int64_t> labels(set_.train.labels.begin(), set_.train.labels.end());
+  train_ = few_of_each_class(train_, labels, set_.info, options.few_shot);
 }
 
 std::int64_t ImageDataset::size(Split split) const {
@@ -171,6 +175,7 @@ std::int64_t ImageDataset::size(Split split) const {
 NamedTensors ImageDataset::make_example(Split split, std::int64_t index,
                                         Random* augmentation) const {
   const LabelledImages& images = split == Split::test ? set_.test : set_.train;
+  const std::int64_t asked = index;
   if (split == Split::train) index = train_[static_cast<std::size_t>(index)];
   if (split == Split::validation) index = validation_[static_cast<std::size_t>(index)];
   const ImageMove move = augmentation ? draw_move(augmentation_, *augmentation) : ImageMove{};
@@ -189,7 +194,11 @@ NamedTensors ImageDataset::make_example(Split split, std::int64_t index,
   }
   Tensor label = at::empty({}, at::kLong);
   *label.data_ptr<std::int64_t>() = images.labels[static_cast<std::size_t>(index)];
-  return {{"image", std::move(image)}, {"class", std::move(label)}};
+  NamedTensors example = {{"image", std::move(image)}, {"class", std::move(label)}};
+  if (crops_ != nullptr) {
+    crops_->add(interleaved(images.image(index), shape), augmentation, split, asked, example);
+  }
+  return example;
 }
 
 }  // namespace attnlab

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,8 @@
 #include "framework/contracts/dataset.h"
 #include "framework/data/image/augmentation.h"
 #include "framework/data/image/corruption.h"
+#include "framework/data/image/few_shot.h"
+#include "framework/data/image/multi_crop.h"
 
 namespace attnlab {
 
@@ -27,9 +30,11 @@ struct ImageSetOptions {
   std::int64_t train_limit = 0;
   std::int64_t test_limit = 0;
   double validation = 0;
+  FewShotOptions few_shot;
   std::vector<double> mean;
   std::vector<double> deviation;
   ImageAugmentation augmentation;
+  MultiCropOptions multi_crop;
   CorruptionOptions corruption;
 
   template <class Visitor>
@@ -39,11 +44,13 @@ struct ImageSetOptions {
     v("test_limit", test_limit, at_least(0), "use the first N test images (0: all)");
     v("validation", validation, at_least(0),
       "training images held out at random: below 1 a fraction, from 1 on a number");
+    v("few_shot", few_shot, "train on few of the training images that are left, a class");
     v("mean", mean, range(-1e6, 1e6),
       "mean of each channel, of pixels in [0, 1] (empty: known or measured)");
     v("std", deviation, range(1e-6, 1e6),
       "standard deviation of each channel (empty: known or measured)");
     v("augmentation", augmentation, "random changes to training images");
+    v("multi_crop", multi_crop, "several crops of each image, for self-supervised training");
     corruption.describe(v);
   }
 };
@@ -78,8 +85,10 @@ struct ImageSet {
 void check_label(const std::string& path, std::size_t record, std::size_t offset,
                  std::int64_t label, std::int64_t classes);
 
-/// A dataset over an `ImageSet`: fields image [C, H, W] float32 and class [] int64. Validation
-/// images are drawn by the stream `split`; the rest of train keeps the order of the files.
+/// A dataset over an `ImageSet`: fields image [C, H, W] float32 and class [] int64, and what
+/// `multi_crop` adds. Validation
+/// images are drawn by the stream `split`; of the rest, few-shot subsets are drawn. Both keep the
+/// order of the files.
 class ImageDataset : public Dataset {
  public:
   /// @throws OptionError for options that do not fit the set, DataError for a split without images.
@@ -92,11 +101,12 @@ class ImageDataset : public Dataset {
   NamedTensors make_example(Split split, std::int64_t index, Random* augmentation) const override;
 
  private:
-  void split_train(double validation, Random random);
+  void split_train(const ImageSetOptions& options, Random random);
 
   ImageSet set_;
   ImageAugmentation augmentation_;
   PixelMap map_;
+  std::unique_ptr<const MultiCrop> crops_;        ///< null: none
   std::vector<std::int64_t> train_, validation_;  ///< positions in `set_.train`
 };
 

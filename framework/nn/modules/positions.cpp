@@ -14,13 +14,20 @@ Tensor resized_positions(const Tensor& saved, const Tensor& own, std::int64_t ro
   const std::int64_t side =
       std::llround(std::sqrt(static_cast<double>(std::max<std::int64_t>(count, 0))));
   if (count < 1 || side * side != count) return saved;
-  const Tensor grid =
-      saved.narrow(1, before, count).reshape({1, side, side, -1}).permute({0, 3, 1, 2});
+  return resized_grid(saved, side, side, rows, columns);
+}
+
+Tensor resized_grid(const Tensor& positions, std::int64_t rows, std::int64_t columns,
+                    std::int64_t new_rows, std::int64_t new_columns) {
+  const std::int64_t before = positions.size(1) - rows * columns;
+  const Tensor grid = positions.narrow(1, before, rows * columns)
+                          .reshape({1, rows, columns, -1})
+                          .permute({0, 3, 1, 2});
   const Tensor resized =
-      at::upsample_bicubic2d(grid.contiguous(), {rows, columns},
+      at::upsample_bicubic2d(grid.contiguous(), {new_rows, new_columns},
                              /*align_corners=*/false, c10::nullopt, c10::nullopt);
-  const Tensor places = resized.permute({0, 2, 3, 1}).reshape({1, rows * columns, -1});
-  return before == 0 ? places : at::cat({saved.narrow(1, 0, before), places}, 1);
+  const Tensor places = resized.permute({0, 2, 3, 1}).reshape({1, new_rows * new_columns, -1});
+  return before == 0 ? places : at::cat({positions.narrow(1, 0, before), places}, 1);
 }
 
 Tensor grid_sinusoids(std::int64_t rows, std::int64_t columns, std::int64_t dim,

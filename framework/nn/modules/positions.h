@@ -13,6 +13,12 @@ namespace attnlab {
 Tensor resized_positions(const Tensor& saved, const Tensor& own, std::int64_t rows,
                          std::int64_t columns);
 
+/// Positions of a grid of patches as those of another grid, likewise.
+/// @param positions  [1, k + rows * columns, dim]
+/// @returns [1, k + new_rows * new_columns, dim].
+Tensor resized_grid(const Tensor& positions, std::int64_t rows, std::int64_t columns,
+                    std::int64_t new_rows, std::int64_t new_columns);
+
 /// Sinusoids of each cell's row beside those of its column, row by row.
 /// @param dim  a multiple of 4
 /// @returns [1, rows * columns, dim], of the options' dtype and device.

@@ -7,10 +7,12 @@
 // (The paper writes the transpose of S.) Against linear attention: the delta rule in place of a
 // sum, so that a later value under a key takes an earlier one's place. x_t is what keys are
 // projected from; the norm is of a head's channels, g is shared by heads. Norms have 1e-6 in their
-// root, as in the public code. Left out: the short convolution before the activation, and the SiLU
-// of values that the public code has beside it. Source: Yang et al. 2024, Parallelizing Linear
-// Transformers with the Delta Rule over Sequence Length (arXiv 2406.06484). Cost: O(L (D Dv + C (D
-// + Dv))), in chunks of C = 64 (framework/nn/attention/recurrence.h).
+// root, as in the public code. Left out: the short convolution before the activation, the SiLU of
+// values that the public code has beside it, and its 1/√D, which the norm cancels but for its eps:
+// that counts D times less than there.
+// Source: Yang et al. 2024, Parallelizing Linear Transformers with the Delta Rule over Sequence
+// Length (arXiv 2406.06484).
+// Cost: O(L (D Dv + C (D + Dv))), in chunks of C = 64 (framework/nn/attention/recurrence.h).
 #include "framework/nn/attention/ordered_attention.h"
 #include "framework/nn/attention/recurrence.h"
 #include "framework/nn/attention/source_map.h"

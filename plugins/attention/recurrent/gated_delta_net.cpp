@@ -9,7 +9,8 @@
 // x_t of α and β is what keys are projected from, x_t of the gate what queries are; the norm is of
 // a head's channels, g is shared by heads. A starts uniform in (0, 16], softplus(b) log-uniform in
 // [0.001, 0.1]. Norms of keys have 1e-6 in their root, as in the public code. Left out: the short
-// convolution before the activation, and 1/√D of the public code, which the norm cancels.
+// convolution before the activation, and 1/√D of the public code, which the norm cancels but for
+// its eps: that counts D times less than there.
 // Source: Yang, Kautz and Hatamizadeh 2024, Gated Delta Networks: Improving Mamba2 with Delta Rule
 // (arXiv 2412.06464), and its public code.
 // Cost: O(L (D Dv + C (D + Dv))), in chunks of C = 64 (framework/nn/attention/recurrence.h).

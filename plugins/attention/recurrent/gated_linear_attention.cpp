@@ -7,7 +7,8 @@
 // Against linear attention: decays in place of the sum of weights, and a layer norm (of a head's
 // channels, without factors) and a gate at the output. x_t of α is what keys are projected from,
 // x_t of the gate what queries are. Keys have D channels, where the published layer has half as
-// many as values; no 1/√D, which the norm cancels (the public code has it).
+// many as values; no 1/√D (the public code has it), which the norm cancels but for its eps: that
+// counts D times less than there.
 // Source: Yang et al. 2023, Gated Linear Attention Transformers with Hardware-Efficient Training
 // (arXiv 2312.06635), equations of section 4.4.
 // Cost: O(L D Dv), in chunks (framework/nn/attention/recurrence.h).

@@ -11,9 +11,10 @@
 // x_t of the gate what queries are; the norm is of a head's channels, g is shared by heads. A
 // starts uniform in [1, 16], softplus(b) log-uniform in [0.001, 0.1], as Mamba-2's. Norms of keys
 // have 1e-6 in their root. Left out: the short convolution before the activation, and 1/√D of the
-// public code, which the norm cancels. Source: Kimi Team 2025, Kimi Linear: An Expressive,
-// Efficient Attention Architecture (arXiv 2510.26692), and its public code. Cost: O(L (D Dv + C (D
-// + Dv))), in chunks of C = 64 (framework/nn/attention/recurrence.h).
+// public code, which the norm cancels but for its eps: that counts D times less than there.
+// Source: Kimi Team 2025, Kimi Linear: An Expressive, Efficient Attention Architecture (arXiv
+// 2510.26692), and its public code.
+// Cost: O(L (D Dv + C (D + Dv))), in chunks of C = 64 (framework/nn/attention/recurrence.h).
 #include "framework/nn/attention/gated_delta.h"
 #include "framework/plugin.h"
 

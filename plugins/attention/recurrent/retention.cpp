@@ -6,8 +6,9 @@
 // Against linear attention: γ_h^(t-j) in place of the sum of weights; then a group norm, which is a
 // layer norm of each head's channels without factors, and the published gate, x_t being what
 // queries are projected from. Left out: the rotation of queries and keys by their places (positions
-// are the model's), and 1/√D and the norms of weights, which the group norm cancels. Padding does
-// not count as a step.
+// are the model's), and 1/√D and the norms of weights, which the group norm cancels but for its
+// eps: for want of 1/√D that counts D times less than in the published layer. Padding does not
+// count as a step.
 // Source: Sun et al. 2023, Retentive Network: A Successor to Transformer for Large Language Models
 // (arXiv 2307.08621), equations 5 to 8.
 // Cost: O(L D Dv), in chunks (framework/nn/attention/recurrence.h).

@@ -29,6 +29,6 @@ ATTNLAB_PLUGIN(
      .summary = "CIFAR-10 and CIFAR-100 from their binary records",
      .citation = "Krizhevsky 2009, Learning Multiple Layers of Features from Tiny Images",
      .licence = "none stated; research use",
-     .gives = {"image", "class"}})
+     .gives = {"image", "class", "crop@global?", "crop@local?", "masked@global?"}})
 
 }  // namespace attnlab

@@ -34,6 +34,6 @@ ATTNLAB_PLUGIN(dataset, IdxImages, IdxImagesOptions,
                 .citation = "LeCun et al. 1998 (MNIST); Xiao, Rasul, Vollgraf 2017, "
                             "arXiv:1708.07747 (Fashion-MNIST)",
                 .licence = "MIT (Fashion-MNIST), CC-BY-SA-3.0 (MNIST)",
-                .gives = {"image", "class"}})
+                .gives = {"image", "class", "crop@global?", "crop@local?", "masked@global?"}})
 
 }  // namespace attnlab

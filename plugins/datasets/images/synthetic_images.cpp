@@ -7,11 +7,13 @@
 //
 // Class k is the orientation. An example is a function of the seed, its split and its index, made
 // when it is asked for. Cost: one random number a pixel and channel.
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
 #include "framework/base/files.h"
 #include "framework/base/text.h"
+#include "framework/data/image/multi_crop.h"
 #include "framework/plugin.h"
 
 namespace attnlab {
@@ -26,6 +28,7 @@ struct SyntheticImagesOptions {
   std::int64_t test = 1000;
   double noise = 0.5;
   double shift = 1.5;
+  MultiCropOptions multi_crop;
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
@@ -37,6 +40,7 @@ struct SyntheticImagesOptions {
     v("test", test, range(0, 1e9), "test images");
     v("noise", noise, range(0, 100), "standard deviation of the noise; the grating's is 0.7");
     v("shift", shift, range(0, 4096), "largest displacement in pixels");
+    v("multi_crop", multi_crop, "several crops of each image, for self-supervised training");
   }
 };
 
@@ -63,6 +67,7 @@ class SyntheticImages final : public Dataset {
       info_.class_names.push_back(shortest(180.0 * double(k) / double(options.classes)) +
                                   " degrees");
     }
+    crops_ = multi_crop_of(options.multi_crop, Filter::bicubic, info_);
   }
 
   const DatasetInfo& info() const override { return info_; }
@@ -72,7 +77,7 @@ class SyntheticImages final : public Dataset {
     return split == Split::validation ? options_.validation : options_.test;
   }
 
-  NamedTensors make_example(Split split, std::int64_t index, Random*) const override {
+  NamedTensors make_example(Split split, std::int64_t index, Random* augmentation) const override {
     Random random = streams_.stream("synthetic", static_cast<std::uint64_t>(split),
                                     static_cast<std::uint64_t>(index));
     const std::int64_t orientation = random.below(options_.classes);
@@ -80,10 +85,26 @@ class SyntheticImages final : public Dataset {
     draw(orientation, random, image.data_ptr<float>());
     Tensor label = at::empty({}, at::kLong);
     *label.data_ptr<std::int64_t>() = orientation;
-    return {{"image", std::move(image)}, {"class", std::move(label)}};
+    NamedTensors example = {{"image", image}, {"class", std::move(label)}};
+    if (crops_ != nullptr) crops_->add(picture_of(image), augmentation, split, index, example);
+    return example;
   }
 
  private:
+  /// The image in bytes, of which crops are made.
+  Pixels picture_of(const Tensor& image) const {
+    const std::int64_t channels = options_.channels, plane = options_.size * options_.size;
+    Pixels out(options_.size, options_.size, channels);
+    const float* values = image.data_ptr<float>();
+    const double mean = info_.fields[0].mean[0], deviation = info_.fields[0].deviation[0];
+    for (std::int64_t i = 0; i < plane * channels; ++i) {
+      const double raw = values[(i % channels) * plane + i / channels] * deviation + mean;
+      out.bytes[static_cast<std::size_t>(i)] =
+          static_cast<std::uint8_t>(std::lround(255 * std::clamp(raw, 0.0, 1.0)));
+    }
+    return out;
+  }
+
   void draw(std::int64_t orientation, Random& random, float* out) const {
     using std::numbers::pi;
     const auto size = static_cast<double>(options_.size);
@@ -113,6 +134,7 @@ class SyntheticImages final : public Dataset {
   SyntheticImagesOptions options_;
   RandomStreams streams_;
   DatasetInfo info_;
+  std::unique_ptr<const MultiCrop> crops_;  ///< null: none
 };
 
 }  // namespace
@@ -122,6 +144,6 @@ ATTNLAB_PLUGIN(dataset, SyntheticImages, SyntheticImagesOptions,
                 .version = "1.0.0",
                 .summary = "oriented gratings under noise, for machines without data",
                 .licence = "CC0-1.0",
-                .gives = {"image", "class"}})
+                .gives = {"image", "class", "crop@global?", "crop@local?", "masked@global?"}})
 
 }  // namespace attnlab

@@ -169,6 +169,7 @@ const Configured kConfigured[] = {
     {"gated_linear_both_ways", "gated_linear_attention", "{both_ways: true}"},
     {"path_of_rank_2", "path", "{rank: 2}"},
     {"moba_of_small_blocks", "moba", "{block: 2, top_k: 2}"},
+    {"nsa_of_small_blocks", "nsa", "{block: 2, top_k: 3, window: 2}"},
     {"based_unmapped", "based", "{feature_dim: 0}"},
     {"based_of_two", "based", "{feature_dim: 2}"},
     {"learned_everywhere", "composed",

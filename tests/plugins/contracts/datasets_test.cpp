@@ -154,6 +154,9 @@ const Configured kConfigured[] = {
      "{root: ROOT/idx, name: toy, augmentation: {resized_crop: true, policy: rand, erase: 0.5}}"},
     {"cifar_augmented", "cifar",
      "{root: ROOT/cifar, partial: true, augmentation: {crop_padding: 4, policy: auto_cifar10}}"},
+    {"cifar_in_crops", "cifar",
+     "{root: ROOT/cifar, partial: true, multi_crop: {global_crops: 2, local_crops: 3, "
+     "local_size: 16, patch_size: 8}}"},
     {"uea", "uea", "{root: ROOT/uea, name: Set, validation: 0.3}"},
     {"table", "table", "{file: ROOT/table/rows.csv, label: kind, validation: 0.3}"},
     {"table_of_series", "table",
@@ -210,10 +213,10 @@ std::vector<Configured> optional() {
 /// Those that need no files and are not among the above.
 std::vector<Configured> others() {
   // Files with boxes are in tests/plugins/detection/, those with label maps in
-  // tests/plugins/dense/.
+  // tests/plugins/dense/, queries and their database in tests/plugins/images/.
   std::set<std::string> named = {
-      "coco",   "fashion_scenes", "one_shot_pairs", "pictures",        "voc",
-      "ade20k", "camvid",         "cityscapes",     "voc_segmentation"};
+      "coco",   "fashion_scenes", "one_shot_pairs",   "pictures", "voc",         "ade20k",
+      "camvid", "cityscapes",     "voc_segmentation", "davis",    "oxford_paris"};
   for (const Configured& dataset : kConfigured) named.insert(dataset.id);
   for (const Configured& dataset : optional()) named.insert(dataset.id);
   std::vector<Configured> all;

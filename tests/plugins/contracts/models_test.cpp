@@ -93,6 +93,11 @@ const Configured kConfigured[] = {
     {"segmenter_with_a_linear_decoder", "segmenter",
      "{dim: 8, depth: 2, heads: 2, patch_size: 4, mlp_ratio: 1, decoder: linear, size: 8, "
      "drop_path: 0.3, dropout: 0.1, attention_dropout: 0.1}"},
+    {"segmenter_with_a_resnet", "segmenter",
+     "{backbone: resnet, resnet: 18, stages: 1, dim: 8, heads: 2, mlp_ratio: 1, decoder_depth: 1}"},
+    {"segmenter_with_swin", "segmenter",
+     "{backbone: swin, swin: nano, swin_window: 2, stages: 2, dim: 8, heads: 2, mlp_ratio: 1, "
+     "decoder_depth: 1}"},
     {"segmenter_with_dropout", "segmenter",
      "{dim: 8, depth: 1, heads: 2, patch_size: 8, mlp_ratio: 1, decoder_dropout: 0.1, "
      "decoder_drop_path: 0.2}"},

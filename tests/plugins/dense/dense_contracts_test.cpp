@@ -9,6 +9,7 @@
 namespace attnlab::dense_contracts_test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class DenseContracts : public ::testing::Test {
@@ -47,6 +48,28 @@ TEST_F(DenseContracts, OfTheModelsForms) {
     SCOPED_TRACE(form);
     expect_kept(Kind::model, experiment("decoder: " + form, "semantic_segmentation"));
   }
+}
+
+TEST_F(DenseContracts, HashIsThatOfVersionsWithoutBackbones) {
+  Experiment given = experiment("decoder: linear", "semantic_segmentation");
+  const std::string with = given.hash();
+  for (const char* option : {"backbone", "swin", "swin_window", "resnet", "stages"}) {
+    ASSERT_NE(given.resolved.at("model").find(option), nullptr) << option;
+    given.resolved.find("model")->erase(option);
+  }
+  EXPECT_EQ(given.hash(), with);
+  EXPECT_NE(experiment("decoder: linear, swin_window: 4", "semantic_segmentation").hash(), with);
+}
+
+TEST_F(DenseContracts, RefuseAnAttentionThatSwinsWindowsCannotUse) {
+  const std::string file = folder_.write(
+      "windows.yaml",
+      "schema: 1\nmodel: {use: segmenter, backbone: swin, swin: nano, stages: 2, decoder: linear}\n"
+      "attention: linear\ntask: semantic_segmentation\n"
+      "dataset: {use: painted_scenes, train: 8, test: 8, size: 16}\n");
+  EXPECT_THAT(testing::message_of<ConfigError>(
+                  [&] { load_experiment(file, {}, testing::registry().catalogue()); }),
+              AllOf(HasSubstr("linear"), HasSubstr("bias")));
 }
 
 TEST_F(DenseContracts, OfTheTasks) {

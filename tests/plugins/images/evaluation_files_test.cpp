@@ -61,6 +61,31 @@ TEST_P(EvaluationFiles, ComposeOverARun) {
 INSTANTIATE_TEST_SUITE_P(All, EvaluationFiles, ::testing::ValuesIn(files_about_images()),
                          [](const auto& file) { return file.param; });
 
+/// A run's own augmentation is not what probes are published with.
+TEST(FilesAboutImages, AugmentAsPublishedProbesDo) {
+  const Catalogue& catalogue = testing::registry().catalogue();
+  const std::string configs = ATTNLAB_TEST_CONFIGS;
+  const Experiment run = load_experiment(
+      configs + "/experiments/accuracy/vit_cifar10.yaml",
+      {"dataset.augmentation.policy=rand", "dataset.augmentation.erase=0.25",
+       "dataset.augmentation.colour_jitter=0.3", "dataset.augmentation.crop_padding=4"},
+      catalogue);
+  const Experiment asked =
+      with_evaluations(run, configs + "/evaluations/linear_probe.yaml", catalogue);
+  bool found = false;
+  for (const EvaluationEntry& entry : evaluations_of(asked, catalogue)) {
+    if (entry.name != "linear_augmented") continue;
+    found = true;
+    const Node& changes = entry.experiment.resolved.at("dataset").at("augmentation");
+    EXPECT_EQ(changes.at("policy").text(), "none");
+    EXPECT_EQ(changes.at("resized_crop").text(), "true");
+    for (const char* none : {"erase", "colour_jitter", "crop_padding"}) {
+      EXPECT_EQ(changes.at(none).text(), "0") << none;
+    }
+  }
+  EXPECT_TRUE(found);
+}
+
 TEST(FilesAboutImages, AreWhereTheyAreLookedFor) { EXPECT_GE(files_about_images().size(), 8U); }
 
 }  // namespace

@@ -49,6 +49,7 @@ TEST_F(Ensembles, AreNotForFieldsWithAnAxis) {
 
 TEST_F(Ensembles, AreNotForStepsInPartsBudgetsAndMeans) {
   EXPECT_EQ(obstacle("", {}, "train: {accumulate: 2}"), "train.accumulate is above 1");
+  EXPECT_EQ(obstacle("", {}, "train: {parts: 2}"), "train.parts is above 1");
   EXPECT_EQ(obstacle("", {}, "train: {batching: {budget: 9}}"),
             "train.batching.budget makes batches of uneven size");
   EXPECT_EQ(obstacle("", {}, "train: {average: {decay: 0.9}}"),

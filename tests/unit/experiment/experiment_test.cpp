@@ -235,6 +235,13 @@ TEST_F(ExperimentTest, HashIsThatOfVersionsWithoutAPrecisionWhereItIsTheDefault)
   experiment.resolved.find("train")->find("schedule")->erase("warmup_prefix");
   EXPECT_EQ(experiment.hash(), with);
   EXPECT_NE(hash(kImages + "train: {schedule: {warmup_prefix: false}}\n"), with);
+  ASSERT_NE(experiment.resolved.at("train").find("parts"), nullptr);
+  experiment.resolved.find("train")->erase("parts");
+  EXPECT_EQ(experiment.hash(), with);
+  EXPECT_NE(hash(kImages + "train: {parts: 2}\n"), with);
+  EXPECT_EQ(hash(kImages + "train: {parts: 2, processes: 2}\n"),
+            hash(kImages + "train: {parts: 2}\n"))
+      << "a run is the same on any number of processes";
   EXPECT_EQ(hash(kImages + "published: {parameters: 5.7e6}\n"), with)
       << "what a paper prints changes no run";
 }
@@ -255,7 +262,8 @@ TEST_F(ExperimentTest, HashIsThatOfVersionsWithoutAWordOnDecay) {
 }
 
 TEST_F(ExperimentTest, HashDependsOnEveryOption) {
-  // Each leaf of the resolved tree in turn gets another value.
+  // Each leaf of the resolved tree in turn gets another value. The number of processes changes no
+  // bit of a run.
   Experiment experiment = resolve(kImages + "trace: {}\n");
   std::set<std::string> hashes = {experiment.hash()};
   int leaves = 0;
@@ -266,7 +274,8 @@ TEST_F(ExperimentTest, HashDependsOnEveryOption) {
     const Node before = node;
     node.set_text(node.text() + "7");
     ++leaves;
-    EXPECT_TRUE(hashes.insert(experiment.hash()).second) << to_flow(node);
+    const bool counts = &node != experiment.resolved.find("train")->find("processes");
+    EXPECT_EQ(hashes.insert(experiment.hash()).second, counts) << to_flow(node);
     node = before;
   };
   for (const char* key : {"model", "attention", "task", "dataset", "train", "trace"}) {
@@ -296,6 +305,37 @@ TEST_F(ExperimentTest, LoadsAgainFromItsResolvedConfiguration) {
   EXPECT_EQ(again.model.options.at("note").text(), first.model.options.at("note").text());
   EXPECT_EQ(again.train.optimizer.lr, 0.5);
   EXPECT_EQ(again.trace.every, 9);
+}
+
+TEST_F(ExperimentTest, TakesADatasetsRootFromBesideTheFileThatSaysSo) {
+  const TempFolder folder;
+  folder.write("lab/sets/pictures.bin", "");
+  const std::string rest = "schema: 1\nmodel: vit\nattention: quest\ntask: sorting\n";
+  folder.write("lab/base.yaml", rest + "dataset: {use: pictures, root: sets}\n");
+  const std::string path = folder.write("x.yaml", "extends: lab/base.yaml\n");
+  const auto root_of = [&](const std::string& file, const Words& overrides = {}) {
+    const Experiment experiment = load_experiment(file, overrides, parts().catalogue());
+    const std::string root = experiment.dataset.options.at("root").text();
+    EXPECT_EQ(experiment.resolved.at("dataset").at("root").text(), root);
+    return root;
+  };
+  EXPECT_EQ(root_of(path), folder / "lab/sets");
+  EXPECT_THAT(origins_text(load_experiment(path, {}, parts().catalogue()).resolved),
+              HasSubstr((folder / "lab/base.yaml") + ":5:32: sets\n"));
+  EXPECT_EQ(root_of(path, {"dataset.root=sets"}), "sets") << "of the working folder";
+  const auto other = [&](const std::string& root) {
+    return folder.write("other.yaml", rest + "dataset: {use: pictures, root: " + root + "}\n");
+  };
+  EXPECT_EQ(root_of(other("sets")), "sets") << "nothing is there";
+  {
+    const InFolder lab(folder / "lab");
+    EXPECT_EQ(root_of(path), "sets") << "the working folder's, too";
+  }
+  EXPECT_EQ(root_of(other("/lab/sets")), "/lab/sets");
+  folder.write("lab/config.yaml", rest + "dataset: {use: pictures, root: sets}\n");
+  EXPECT_EQ(root_of(folder / "lab/config.yaml"), folder / "lab/sets");
+  folder.write("lab/identity.json", "{}");
+  EXPECT_EQ(root_of(folder / "lab/config.yaml"), "sets") << "a run's frozen configuration";
 }
 
 TEST_F(ExperimentTest, TakesOptionsOfAPartThatIsGivenByItsPlainName) {

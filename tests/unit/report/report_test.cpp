@@ -2,6 +2,7 @@
 #include "framework/report/report.h"
 
 #include <cmath>
+#include <sstream>
 
 #include "framework/report/diagrams.h"
 #include "framework/report/html_parts.h"
@@ -320,6 +321,43 @@ TEST_F(ReportTest, WritesARecordARun) {
   EXPECT_EQ(count(csv, "\r\n"), 3U);
 }
 
+TEST_F(ReportTest, WritesARecordAComparedAttention) {
+  write_seven("small", 1);
+  write_run("other", "standard", 0, done(0.25));
+  write_run("other", "quest", 0, diverged("too large"));
+  std::istringstream lines(report_table(report()));
+  std::vector<std::string> names;
+  std::map<std::string, std::map<std::string, std::string>> rows;
+  for (std::string line, field; std::getline(lines, line);) {
+    line.back() = ',';  // in place of the carriage return
+    std::istringstream rest(line);
+    std::vector<std::string> fields;
+    while (std::getline(rest, field, ',')) fields.push_back(field);
+    if (names.empty()) names = fields;
+    ASSERT_EQ(fields.size(), names.size()) << line;
+    for (std::size_t n = 0; n < names.size(); ++n) {
+      rows[fields[0] + "/" + fields[1]][names[n]] = fields[n];
+    }
+  }
+  ASSERT_EQ(rows.size(), 5U) << "the names and four records";
+  auto& quest = rows["small/quest"];
+  const auto number = [&](const std::string& name) { return std::stod(quest[name]); };
+  EXPECT_EQ(quest["values"], "7");
+  EXPECT_NEAR(number("mean"), 0.54, 1e-12);
+  EXPECT_NEAR(number("sd"), 0.01 * std::sqrt(28.0 / 6), 1e-12);
+  EXPECT_LT(number("low"), 0.54);
+  EXPECT_GT(number("high"), 0.54);
+  EXPECT_NEAR(number("difference"), 0.04, 1e-12);
+  EXPECT_NEAR((number("difference_low") + number("difference_high")) / 2, 0.04, 1e-12);
+  EXPECT_EQ(number("p"), 0.015625);
+  EXPECT_EQ(quest["pairs"], "7");
+  EXPECT_EQ(quest["verdict"], "better");
+  EXPECT_NEAR(std::stod(rows["small/standard"]["mean"]), 0.5, 1e-12);
+  EXPECT_EQ(rows["small/standard"]["difference"], "") << "the baseline itself";
+  EXPECT_EQ(rows["other/quest"]["mean"], "");
+  EXPECT_EQ(rows["other/quest"]["absent"], "diverged");
+}
+
 TEST_F(ReportTest, WritesAWordWhereANumberIsNotFinite) {
   RunStatus half = done(0.5);
   half.metrics["nll"] = std::nan("");
@@ -382,6 +420,8 @@ TEST_F(ReportTest, ShowsEvaluationsBesideTheResults) {
                                         Not(HasSubstr("fog/nll"))));
   EXPECT_THAT(metrics_html(made), HasSubstr("fog/nll (nats)"));
   EXPECT_THAT(report_csv(made), HasSubstr("fog/accuracy,fog/nll"));
+  EXPECT_THAT(report_table(made),
+              AllOf(HasSubstr(",verdict,fog/accuracy\r\n"), HasSubstr(",0.375\r\n")));
   EXPECT_EQ(json::parse(report_json(made)).at("runs").at(0).at("evaluations").at(0).at("entry"),
             "fog");
 }

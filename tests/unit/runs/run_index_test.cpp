@@ -200,7 +200,8 @@ TEST_F(RunIndexTest, TellsWhichFilesAFolderDoesNotHold) {
   for (const auto& entry : fs::directory_iterator(folder)) {
     EXPECT_TRUE(state_of_folder(folder)->may_hold(entry.path().filename().string()));
   }
-  const std::string others[] = {"graphs.json", "clouds.json", "boxes.json", "images.json"};
+  const std::string others[] = {"graphs.json", "clouds.json", "boxes.json", "label_maps.json",
+                                "images.json"};
   for (const std::string& name : others) {
     EXPECT_FALSE(state_of_folder(folder)->may_hold(name)) << name;
   }

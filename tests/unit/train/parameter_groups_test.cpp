@@ -45,13 +45,10 @@ TEST(Patterns, StandForAnyTextOrOneCharacter) {
 TEST(ParameterGroups, SetRateDecayAndEpochsOfWhatTheyMatch) {
   auto all = parameters(kNames);
   apply_groups(
-      all, with_groups({{"backbone",
-                         {.match = {"backbone.*"}, .lr_scale = 0.1, .decay = {}, .epochs = {0, 2}}},
-                        {"last",
-                         {.match = {"head.*", "task.*"},
-                          .weight_decay = 0.5,
-                          .decay = {},
-                          .epochs = {1, -1}}}}));
+      all,
+      with_groups(
+          {{"backbone", {.match = {"backbone.*"}, .lr_scale = 0.1, .epochs = {0, 2}}},
+           {"last", {.match = {"head.*", "task.*"}, .weight_decay = 0.5, .epochs = {1, -1}}}}));
   for (const std::size_t i : {0, 1}) {
     EXPECT_EQ(all[i].lr_scale, 0.1);
     EXPECT_FALSE(all[i].weight_decay.has_value());
@@ -83,28 +80,27 @@ TEST(ParameterGroups, DecayWhatTheModelSaysOrAll) {
   options.decay = "all";
   EXPECT_EQ(decayed(options), (std::vector<bool>{true, true, true}));
   options.groups = {{"norms", {.match = {"norm.*"}, .decay = "matrices"}},
-                    {"biases", {.match = {"*.bias"}, .lr_scale = 2, .decay = {}}}};
+                    {"biases", {.match = {"*.bias"}, .lr_scale = 2}}};
   EXPECT_EQ(decayed(options), (std::vector<bool>{true, true, false})) << "a group's own word wins";
   options.decay = "matrices";
   options.groups = {{"norms", {.match = {"norm.*"}, .decay = "all"}},
-                    {"biases", {.match = {"*.bias"}, .weight_decay = 0.5, .decay = {}}}};
+                    {"biases", {.match = {"*.bias"}, .weight_decay = 0.5}}};
   EXPECT_EQ(decayed(options), (std::vector<bool>{true, false, true}))
       << "how much decays says nothing of what";
 }
 
 TEST(ParameterGroups, TakeAParameterInTheirOrder) {
   auto all = parameters(kNames);
-  apply_groups(all, with_groups({{"norms", {.match = {"*norm*"}, .lr_scale = 3, .decay = {}}},
-                                 {"rest", {.match = {"*"}, .lr_scale = 2, .decay = {}}}}));
+  apply_groups(all, with_groups({{"norms", {.match = {"*norm*"}, .lr_scale = 3}},
+                                 {"rest", {.match = {"*"}, .lr_scale = 2}}}));
   EXPECT_EQ(all[0].lr_scale, 2);
   EXPECT_EQ(all[1].lr_scale, 3);
 }
 
 TEST(ParameterGroups, RefusePatternsThatFitNothingAllAtOnceWithNearNames) {
-  const std::string message =
-      refusal(with_groups({{"a", {.match = {"backbon.*", "head.*"}, .decay = {}}},
-                           {"b", {.match = {"head.wieght"}, .decay = {}}},
-                           {"c", {.match = {"decoder.mask.*"}, .decay = {}}}}));
+  const std::string message = refusal(with_groups({{"a", {.match = {"backbon.*", "head.*"}}},
+                                                   {"b", {.match = {"head.wieght"}}},
+                                                   {"c", {.match = {"decoder.mask.*"}}}}));
   EXPECT_THAT(message,
               AllOf(HasSubstr("train.optimizer.groups.a.match: 'backbon.*' is the name of no "
                               "trained parameter; did you mean 'backbone.*'?"),
@@ -117,8 +113,7 @@ TEST(ParameterGroups, RefusePatternsThatFitNothingAllAtOnceWithNearNames) {
 
 TEST(ParameterGroups, RefuseAGroupThatOthersLeaveNothing) {
   EXPECT_THAT(
-      refusal(with_groups(
-          {{"all", {.match = {"*"}, .decay = {}}}, {"head", {.match = {"head.*"}, .decay = {}}}})),
+      refusal(with_groups({{"all", {.match = {"*"}}}, {"head", {.match = {"head.*"}}}})),
       HasSubstr("train.optimizer.groups.head.match: groups before it take all that it fits; "
                 "put it before them"));
 }
@@ -126,8 +121,7 @@ TEST(ParameterGroups, RefuseAGroupThatOthersLeaveNothing) {
 TEST(LayerDecay, ShrinksTheRateWithTheDistanceFromTheDeepestLayer) {
   auto all = parameters({"embed", "block.0", "block.1", "head", "scale"});
   for (std::size_t i = 0; i < 4; ++i) all[i].depth = std::int64_t(i);
-  OptimizerOptions options =
-      with_groups({{"first", {.match = {"block.0"}, .lr_scale = 10, .decay = {}}}});
+  OptimizerOptions options = with_groups({{"first", {.match = {"block.0"}, .lr_scale = 10}}});
   options.layer_decay = 0.5;
   apply_groups(all, options);
   EXPECT_DOUBLE_EQ(all[0].lr_scale, 0.125);

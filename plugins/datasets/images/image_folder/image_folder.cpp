@@ -6,6 +6,7 @@
 //                 size x size is taken; squash: the whole image becomes size x size
 //   image[c, y, x] = (byte / 255 - mean_c) / std_c
 //
+// With `multi_crop` crops of the whole picture come beside it (framework/data/image/multi_crop.h).
 // What is resized differs from Pillow's by 1 at most, as Pillow rounds in between
 // (framework/data/image/resize.h), but that a JPEG's random part of twice the size or more is
 // decoded smaller (image_file.h); evaluation never is.
@@ -18,6 +19,7 @@
 #include <cmath>
 #include <filesystem>
 #include <numeric>
+#include <optional>
 #include <set>
 
 #include "framework/base/files.h"
@@ -70,6 +72,12 @@ class ImageFolder final : public Dataset {
     image.mean = options.mean;
     image.deviation = options.deviation;
     info_.fields = {image, {"class", {}, at::kLong}};
+    crops_ = multi_crop_of(options.multi_crop, filter_, info_);
+    if (crops_ != nullptr && options.corruption.any()) {
+      throw OptionError("corruption",
+                        "is laid over whole images, of which the crops of multi_crop are parts; "
+                        "leave one of them out");
+    }
     if (!options.boxes.empty()) {
       if (options.resize != "squash") {
         throw OptionError("boxes", "are of whole images; set resize to squash");
@@ -106,13 +114,19 @@ class ImageFolder final : public Dataset {
       corruption_->apply(pixels, static_cast<std::int64_t>(before + at));
       return pixels;
     };
-    if (augmentation == nullptr) {
-      write_image(corrupt(evaluated(file)), map_, /*flip=*/false, image.data_ptr<float>());
-    } else {
-      write_training(file, corrupt, *augmentation, image.data_ptr<float>());
-    }
-    NamedTensors example = {{"image", std::move(image)},
+    NamedTensors example = {{"image", image},
                             {"class", at::scalar_tensor(from.list->labels[at], at::kLong)}};
+    std::optional<ImageFile::Part> whole;
+    if (augmentation == nullptr || crops_ != nullptr) {
+      whole = file.read({0, 0, own.height, own.width});
+    }
+    auto* const out = image.data_ptr<float>();
+    if (augmentation == nullptr) {
+      write_image(corrupt(evaluated(*whole)), map_, /*flip=*/false, out);
+    } else {
+      write_training(file, whole, corrupt, *augmentation, out);
+    }
+    if (crops_ != nullptr) crops_->add(whole->pixels, augmentation, split, index, example);
     if (!options_.boxes.empty()) example.set("boxes@box", boxes_of(*from.list, at, own));
     if (!options_.label_sets.empty()) {
       const bool tested = from.list == &test_;
@@ -216,6 +230,12 @@ class ImageFolder final : public Dataset {
     splits_[2] = all(test_);
     limit("subset", options_.subset, splits_[0], 1);
     limit("test_subset", options_.test_subset, splits_[2], 2);
+    hold_out(streams);
+    splits_[0].indices =
+        few_of_each_class(splits_[0].indices, train_.labels, info_, options_.few_shot);
+  }
+
+  void hold_out(const RandomStreams& streams) {
     if (options_.validation == 0) return;
     if (!validation_.empty()) {
       throw OptionError("validation", "is for data without a folder of their own; " +
@@ -249,10 +269,9 @@ class ImageFolder final : public Dataset {
     return splits_[split == Split::train ? 0 : split == Split::validation ? 1 : 2];
   }
 
-  /// As the image is evaluated.
-  Pixels evaluated(ImageFile& file) const {
-    const Box whole{0, 0, file.height(), file.width()};
-    const ImageFile::Part part = file.read(whole);
+  /// As the image is evaluated. @param part  all of it
+  Pixels evaluated(const ImageFile::Part& part) const {
+    const Box& whole = part.box;
     if (options_.resize == "squash") {
       return resized(part.pixels, part.box, options_.size, options_.size, filter_);
     }
@@ -267,17 +286,23 @@ class ImageFolder final : public Dataset {
                    {middle(height), middle(width), options_.size, options_.size});
   }
 
+  /// @param whole  the file's picture, where it has been read
   template <class Corrupt>
-  void write_training(ImageFile& file, const Corrupt& corrupt, Random& random, float* out) const {
+  void write_training(ImageFile& file, const std::optional<ImageFile::Part>& whole,
+                      const Corrupt& corrupt, Random& random, float* out) const {
     const ImageAugmentation& augmentation = options_.augmentation;
     const ImageMove move = draw_move(augmentation, random);
     Pixels image;
     if (augmentation.resized_crop) {
       const Box box = draw_crop(augmentation, file.height(), file.width(), random);
-      const ImageFile::Part part = file.read(box, options_.size, options_.size);
-      image = resized(part.pixels, part.box, options_.size, options_.size, filter_);
+      if (whole) {
+        image = resized(whole->pixels, box, options_.size, options_.size, filter_);
+      } else {
+        const ImageFile::Part part = file.read(box, options_.size, options_.size);
+        image = resized(part.pixels, part.box, options_.size, options_.size, filter_);
+      }
     } else {
-      image = corrupt(evaluated(file));
+      image = corrupt(evaluated(whole ? *whole : file.read({0, 0, file.height(), file.width()})));
     }
     write_augmented(std::move(image), augmentation, move, map_, random, out);
   }
@@ -290,6 +315,7 @@ class ImageFolder final : public Dataset {
   LabelSets label_sets_;
   Chosen splits_[3];                        ///< of train, validation, test
   std::unique_ptr<Corruption> corruption_;  ///< null: none
+  std::unique_ptr<const MultiCrop> crops_;  ///< null: none
 };
 
 }  // namespace
@@ -300,6 +326,7 @@ ATTNLAB_PLUGIN(dataset, ImageFolder, ImageFolderOptions,
                 .summary = "images in class folders: ImageNet, Imagenette, your own",
                 .citation = "Deng et al., ImageNet, CVPR 2009",
                 .licence = "that of your data",
-                .gives = {"image", "class", "boxes@box?", "classes@label?"}})
+                .gives = {"image", "class", "boxes@box?", "classes@label?", "crop@global?",
+                          "crop@local?", "masked@global?"}})
 
 }  // namespace attnlab

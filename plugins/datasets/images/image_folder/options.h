@@ -3,6 +3,8 @@
 
 #include "framework/data/image/augmentation.h"
 #include "framework/data/image/corruption.h"
+#include "framework/data/image/few_shot.h"
+#include "framework/data/image/multi_crop.h"
 #include "framework/plugin.h"
 
 namespace attnlab {
@@ -18,6 +20,7 @@ struct ImageFolderOptions {
   double subset = 0;
   double test_subset = 0;
   double validation = 0;
+  FewShotOptions few_shot;
   double test = 0;
   std::int64_t split_seed = 0;
   std::vector<double> mean = {0.485, 0.456, 0.406};
@@ -26,6 +29,7 @@ struct ImageFolderOptions {
   std::string boxes;
   std::string label_sets;
   ImageAugmentation augmentation;
+  MultiCropOptions multi_crop;
   CorruptionOptions corruption;
 
   template <class Visitor>
@@ -47,6 +51,7 @@ struct ImageFolderOptions {
     v("test_subset", test_subset, at_least(0), "the same of test images");
     v("validation", validation, at_least(0),
       "training images held out at random: below 1 a share, from 1 on a number");
+    v("few_shot", few_shot, "train on few of the training images that are left, a class");
     v("test", test, range(0, 0.9),
       "of a folder that holds class folders alone, without train: share of each class's images "
       "that is tested on");
@@ -63,6 +68,7 @@ struct ImageFolderOptions {
       "JSON file, below the dataset's folder or a path, with several right classes for each test "
       "image, as ImageNet-ReaL's real.json");
     v("augmentation", augmentation, "random changes to training images");
+    v("multi_crop", multi_crop, "several crops of each picture, for self-supervised training");
     corruption.describe(v);
   }
 };

@@ -105,6 +105,27 @@ TEST(DrawMove, DoesNothingUnlessAsked) {
   }
 }
 
+TEST(ImageDataset, TrainsOnFewImagesOfEachClassOfThoseThatAreLeft) {
+  ImageSetOptions options;
+  options.validation = 12;
+  const ImageDataset whole(some_set(60, 4), options, {});
+  options.few_shot.per_class = 3;
+  const ImageDataset few(some_set(60, 4), options, {});
+  EXPECT_EQ(few.size(Split::train), 4 * 3);
+  EXPECT_EQ(few.size(Split::validation), 12);
+  std::vector<std::int64_t> counts(4, 0);
+  for (std::int64_t i = 0; i < few.size(Split::train); ++i) {
+    const NamedTensors example = few.example(Split::train, i, nullptr);
+    ++counts[std::size_t(example.at("class").item<std::int64_t>())];
+    bool left = false;
+    for (std::int64_t j = 0; j < whole.size(Split::train); ++j) {
+      left |= whole.example(Split::train, j, nullptr).at("image").equal(example.at("image"));
+    }
+    EXPECT_TRUE(left) << i;
+  }
+  EXPECT_EQ(counts, (std::vector<std::int64_t>{3, 3, 3, 3}));
+}
+
 TEST(ImageDataset, GivesNormalisedImagesWithTheirClasses) {
   const ImageDataset dataset(some_set(10, 6), {}, {});
   EXPECT_EQ(dataset.size(Split::train), 10);
