@@ -7,7 +7,7 @@
 #include "runner/commands.h"
 #include "runner/match.h"
 #include "runner/sharing_command.h"
-#include "runner/suite_runner.h"
+#include "runner/suite_until.h"
 
 namespace attnlab {
 namespace {
@@ -32,7 +32,7 @@ int suite_command(const Words& words) {
   Usage usage;
   usage.synopsis =
       "attnlab suite SUITE [key=value ...] [-j N] [--quick] [--rerun WHICH] [--dry-run]\n"
-      "       [--out DIR] [--progress MODE] [--launcher NAME]";
+      "       [--until-width W --max-seeds N] [--out DIR] [--progress MODE] [--launcher NAME]";
   usage.about =
       "Runs every experiment of a suite with every attention and seed, each in a process of its\n"
       "own, and prints a table. Finished runs are not run again, interrupted and killed ones go\n"
@@ -44,6 +44,7 @@ int suite_command(const Words& words) {
   usage.options.add_options()(
       "quick",
       "the suite's quick form, SUITE_quick.yaml beside it: does it run, not what is better");
+  add_until_options(usage);
   usage.fewest_words = usage.most_words = 1;
   usage.takes_overrides = true;
   const Arguments arguments = parse_arguments(words, usage);
@@ -51,17 +52,22 @@ int suite_command(const Words& words) {
   const std::string whole = find_composition(arguments.words[0], "suites");
   const std::string file = arguments.has("quick") ? quick_form(whole) : whole;
   const Catalogue catalogue = Catalogue::of_this_program();
-  const auto load = [&](bool use_fallback) {
-    Words request = {file};
-    request.insert(request.end(), arguments.overrides.begin(), arguments.overrides.end());
-    if (use_fallback) request.emplace_back("--fallback");
-    const auto with = [&](const Matcher& matcher) {
-      return load_suite(file, arguments.overrides, catalogue, runs_folder(arguments), use_fallback,
-                        matcher);
+  const auto loader = [&](const Words& overrides) -> LoadSuite {
+    return [&, overrides](bool use_fallback) {
+      Words request = {file};
+      request.insert(request.end(), overrides.begin(), overrides.end());
+      if (use_fallback) request.emplace_back("--fallback");
+      const auto with = [&](const Matcher& matcher) {
+        return load_suite(file, overrides, catalogue, runs_folder(arguments), use_fallback,
+                          matcher);
+      };
+      return matched_suite(with, request);
     };
-    return matched_suite(with, request);
   };
-  return run_suite(load, arguments, command_text("suite", words), catalogue);
+  const std::string command = command_text("suite", words);
+  const std::optional<UntilWidth> until = until_width(arguments);
+  if (until) return run_until(*until, loader, arguments, command, catalogue);
+  return run_suite(loader(arguments.overrides), arguments, command, catalogue);
 }
 
 }  // namespace attnlab
