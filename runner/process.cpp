@@ -39,7 +39,8 @@ namespace {
 /// Processes that run now; 0: a free place. The signal handler reads it.
 std::array<std::atomic<pid_t>, 256> children{};
 static_assert(std::atomic<pid_t>::is_always_lock_free, "read in a signal handler");
-volatile sig_atomic_t caught = 0;
+std::atomic<int> caught{0};  ///< signals until now
+static_assert(std::atomic<int>::is_always_lock_free, "counted in a signal handler");
 
 /// A run ends with a checkpoint on SIGTERM; a second one ends it at once. A run that is held
 /// (SIGSTOP) would answer when it is let go, which may be never. Signal handlers may call it.
@@ -48,8 +49,8 @@ void ask_to_end(pid_t pid) {
   ::kill(pid, SIGCONT);
 }
 
-void hand_on(int signal) {
-  caught = signal;
+void hand_on(int) {
+  ++caught;
   for (const std::atomic<pid_t>& child : children) {
     const pid_t pid = child;
     if (pid > 0) ask_to_end(pid);
@@ -398,6 +399,8 @@ std::string last_words(const Captured& captured) {
 }
 
 bool interrupted() { return caught != 0; }
+
+int signals_noted() { return caught; }
 
 void note_signals() {
   std::signal(SIGTERM, hand_on);

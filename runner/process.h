@@ -90,6 +90,8 @@ std::string last_words(const Captured& captured);
 /// Whether SIGINT, SIGTERM or SIGHUP came since the first child was started, or since they are
 /// noted.
 bool interrupted();
+/// How many came.
+int signals_noted();
 
 /// From here on these signals are noted, and end nothing by themselves (SIGINT and SIGHUP only
 /// where this process was not started to ignore them): for what must not leave a folder behind.

@@ -26,10 +26,11 @@ required=(
 #   libarchive-dev, libsodium-dev,  sharing between labs
 #   libcurl4-openssl-dev
 #   libdnnl-dev                     large products of matrices without LibTorch's way to them
+#   libgloo-dev                     runs on several processes
 #   python3-torch, python3-dev,     attentions in Python files, and attnlab's in Python
 #   pybind11-dev
 optional=(dataset-fashion-mnist libeigen3-dev libspectra-dev librdkit-dev libringdecomposerlib-dev
-          libpugixml-dev libdnnl-dev libarchive-dev libsodium-dev libcurl4-openssl-dev
+          libpugixml-dev libdnnl-dev libgloo-dev libarchive-dev libsodium-dev libcurl4-openssl-dev
           python3-torch python3-dev pybind11-dev)
 
 usage() {

@@ -112,7 +112,9 @@ class Loader::Impl {
     changed_.wait(lock, [&] { return running_ == 0; });
   }
 
-  std::int64_t batches() const { return plan_.batches(); }
+  std::int64_t batches() const {
+    return settings_.only ? std::int64_t(settings_.only->size()) : plan_.batches();
+  }
 
   /// Examples of the next batch; 0 at the end of the epoch.
   std::int64_t next_size() const {
@@ -244,10 +246,17 @@ class Loader::Impl {
     return batch;
   }
 
-  bool continues(std::int64_t number) const { return plan_.continues && number > 0; }
-  std::size_t begin_of(std::int64_t number) const { return number == 0 ? 0 : end_of(number - 1); }
+  /// Which of the plan's batches is handed out as the so-manieth.
+  std::int64_t in_plan(std::int64_t number) const {
+    return settings_.only ? (*settings_.only)[static_cast<std::size_t>(number)] : number;
+  }
+  bool continues(std::int64_t number) const { return plan_.continues && in_plan(number) > 0; }
+  std::size_t begin_of(std::int64_t number) const {
+    const std::int64_t place = in_plan(number);
+    return place == 0 ? 0 : static_cast<std::size_t>(plan_.ends[std::size_t(place) - 1]);
+  }
   std::size_t end_of(std::int64_t number) const {
-    return static_cast<std::size_t>(plan_.ends[static_cast<std::size_t>(number)]);
+    return static_cast<std::size_t>(plan_.ends[std::size_t(in_plan(number))]);
   }
 
   void check_plan() const {
@@ -261,12 +270,25 @@ class Loader::Impl {
       }
       before = end;
     }
+    check_only();
     if (resident_ == nullptr) return;
     // Rows are copied without asking the dataset, which would refuse an index that it lacks.
     for (const std::int64_t index : plan_.order) {
       if (index >= 0 && index < resident_->size) continue;
       throw DataError(
           fmt::format("the plan names example {} of a split of {}", index, resident_->size));
+    }
+  }
+
+  void check_only() const {
+    if (!settings_.only) return;
+    std::int64_t before = -1;
+    for (const std::int64_t number : *settings_.only) {
+      if (number <= before || number >= plan_.batches()) {
+        throw DataError(fmt::format("batch {} cannot be handed out after batch {}: the plan has {}",
+                                    number, before, plan_.batches()));
+      }
+      before = number;
     }
   }
 

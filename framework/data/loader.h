@@ -23,6 +23,9 @@ struct LoaderSettings {
   std::int64_t first_batch = 0;  ///< begin here; earlier batches are not made
   std::int64_t workers = 1;      ///< 0: batches are made in the calling thread, when asked for
   std::int64_t prefetch = 4;     ///< batches ahead, at least `workers` of them
+  /// Numbers of the plan's batches that are handed out, rising; nothing: all. `first_batch` counts
+  /// among them. Examples of the others are not made.
+  std::optional<std::vector<std::int64_t>> only{};
   /// Where it is set, nobody waits for a batch any more; null: nobody sets it.
   const std::atomic<bool>* stop = nullptr;
 };
@@ -43,7 +46,7 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  /// Batches of the whole epoch, those before `first_batch` included.
+  /// Batches of the whole epoch that are handed out, those before `first_batch` included.
   std::int64_t batches() const;
   /// The next batch; empty at the end of the epoch.
   /// @throws what the dataset threw for one of the batch's examples, again on every call;

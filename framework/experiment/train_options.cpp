@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 
+#include "framework/base/power_of_two.h"
 #include "framework/base/text.h"
 #include "framework/config/problems.h"
 #include "framework/experiment/identity.h"
@@ -33,6 +34,13 @@ const std::vector<Reader> kOptimizerReaders = {{"beta1", {"adamw", "radam", "ada
 const std::vector<Reader> kScheduleReaders = {
     {"milestones", {"step"}},    {"gamma", {"step"}},          {"power", {"polynomial"}},
     {"pct_start", {"onecycle"}}, {"div_factor", {"onecycle"}}, {"final_div_factor", {"onecycle"}}};
+
+/// The least power of two that is no less.
+std::int64_t power_from(std::int64_t number) {
+  std::int64_t power = 1;
+  while (power < number) power *= 2;
+  return power;
+}
 
 class Checker {
  public:
@@ -112,10 +120,29 @@ class Checker {
   }
 
   void check_batches() {
+    check_parts();
     if (train_.batch_size % train_.accumulate == 0) return;
     add("accumulate",
         fmt::format("{} does not divide train.batch_size {}", resolved_.at("accumulate").text(),
                     resolved_.at("batch_size").text()));
+  }
+
+  /// What other processes compute must not depend on which process it is.
+  void check_parts() {
+    const std::int64_t parts = train_.parts, processes = train_.processes;
+    if (!is_power_of_two(parts)) {
+      add("parts", fmt::format("{} is no power of two; take 1, 2, 4, 8, ...", parts));
+    } else if (parts > 1 && train_.accumulate > 1) {
+      add("parts",
+          "train.accumulate cuts the batch, too; set that to 1: a process takes its parts one "
+          "after the other");
+    } else if (parts > 1 && train_.batching.budget == 0 && train_.batch_size < parts) {
+      add("parts", fmt::format("{} is more than train.batch_size {}; take fewer parts, or a larger "
+                               "batch",
+                               parts, train_.batch_size));
+    } else if (const std::string wrong = problem_of_processes(processes, parts); !wrong.empty()) {
+      add("processes", wrong);
+    }
   }
 
   void check_optimizer() {
@@ -210,6 +237,15 @@ class Checker {
 };
 
 }  // namespace
+
+std::string problem_of_processes(std::int64_t processes, std::int64_t parts) {
+  if (is_power_of_two(processes) && parts % processes == 0) return "";
+  return fmt::format(
+      "{} processes cannot share train.parts {}: a power of two is needed that "
+      "divides it; take another number, or set train.parts: {} (which is another "
+      "run)",
+      processes, parts, power_from(processes));
+}
 
 void check_train(const TrainOptions& train, const Node& resolved, Words& problems) {
   Checker(train, resolved, problems).run();

@@ -14,7 +14,7 @@ struct ParameterGroupOptions {
   std::vector<std::string> match;
   double lr_scale = 1;
   double weight_decay = -1;
-  std::string decay;
+  std::string decay{};
   std::vector<std::int64_t> epochs = {0, -1};
   template <class Visitor>
   constexpr void describe(Visitor& v) {
@@ -160,6 +160,8 @@ struct TrainOptions {
   bool drop_last = true;
   std::int64_t eval_batch_size = 256;
   std::int64_t accumulate = 1;
+  std::int64_t parts = 1;
+  std::int64_t processes = 1;
   BatchingOptions batching;
   double clip_norm = 0;
   OptimizerOptions optimizer;
@@ -187,6 +189,12 @@ struct TrainOptions {
     v("eval_batch_size", eval_batch_size, at_least(1), "examples of one batch of evaluation");
     v("accumulate", accumulate, at_least(1),
       "parts that a step's batch is split into, to save memory");
+    v("parts", parts, range(1, 4096),
+      "parts that a batch is cut into, a power of two: what processes share out among themselves. "
+      "A run has the same bits on any number of processes; another number of parts is another run");
+    v("processes", processes, counts_for(Role::none, range(1, 4096)),
+      "processes of this machine that carry out the run together; a power of two that divides "
+      "`parts`");
     v("batching", batching, "what an epoch and a batch are made of");
     v("clip_norm", clip_norm, at_least(0), "largest L2 norm of the whole gradient; 0: no clipping");
     v("optimizer", optimizer, counts_for(Role::comparison), "how parameters move");
@@ -218,6 +226,9 @@ struct TrainOptions {
       "of it (AVX-512 BF16, ARM BF16); others compute in float32 and say so");
   }
 };
+
+/// Why so many processes cannot share out so many parts, and what to do; empty: they can.
+std::string problem_of_processes(std::int64_t processes, std::int64_t parts);
 
 /// Rules between options of `train`, all that are broken at once.
 /// @param resolved  the same options, with their places

@@ -79,11 +79,6 @@ std::string checksum_of(const TensorFile& file) {
   return hex(hash);
 }
 
-void write_sealed(const std::string& path, TensorFile file) {
-  file.metadata[kChecksum] = checksum_of(file);
-  write_safetensors(path, file);
-}
-
 /// Of the beginning of the metrics.jsonl beside a checkpoint; empty where that is shorter.
 std::string check_of_lines(const std::string& checkpoint, std::int64_t bytes) {
   const std::filesystem::path path =
@@ -261,6 +256,11 @@ TensorFile read_sealed(const std::string& path) {
       fmt::format("{}: damaged: its content does not fit its checksum; take a copy of it, or start "
                   "a new run",
                   path));
+}
+
+void write_sealed(const std::string& path, TensorFile file) {
+  file.metadata[kChecksum] = checksum_of(file);
+  write_safetensors(path, file);
 }
 
 SavedModules modules_of(const BuiltRun& run) {

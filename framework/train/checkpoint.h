@@ -35,6 +35,8 @@ struct Position {
 /// versions, of other programs) are taken as they are. @throws DataError, FileError naming the
 /// file.
 TensorFile read_sealed(const std::string& path);
+/// Writes a file with a checksum. @param file  whose metadata has a `hash`
+void write_sealed(const std::string& path, TensorFile file);
 
 /// Modules, each with what stands before its tensors' names in a file.
 using SavedModules = std::vector<std::pair<std::string, torch::nn::Module*>>;

@@ -154,10 +154,10 @@ void Ensemble::check_outputs() {
   }
 }
 
-std::vector<double> Ensemble::backward(const Batch& examples) {
+std::vector<double> Ensemble::backward(const StepBatch& examples) {
   const BuiltRun& first = *runs_.front();
   const auto members = static_cast<std::int64_t>(runs_.size());
-  const Batch batch = to_device(examples, first.device);
+  const Batch batch = to_device(examples.parts.front(), first.device);
   ForwardPass pass;
   Tensor losses;
   {

@@ -26,7 +26,7 @@ class Ensemble final : public GradientSource {
   ///         other numbers than they do alone: the cause and the remedy.
   Ensemble(const std::vector<BuiltRun*>& runs, Registry& registry);
 
-  std::vector<double> backward(const Batch& batch) override;
+  std::vector<double> backward(const StepBatch& batch) override;
   void forget() override;
 
  private:

@@ -22,6 +22,7 @@
 #include "framework/runs/predictions.h"
 #include "framework/train/checkpoint.h"
 #include "framework/train/environment.h"
+#include "framework/train/fitted_file.h"
 #include "framework/train/keep_predictions.h"
 
 namespace attnlab {
@@ -193,8 +194,8 @@ class Work {
       const std::shared_ptr<Dataset> dataset = data_of_entry(run_, entry, registry_);
       const std::string& data = dataset->info().fingerprint;
       record.hash = evaluation_hash(entry, weights_hash_, data);
-      check_data_fits(run_,
-                      *dataset);  // where they do not, an earlier result of them is wrong, too
+      // Where they do not fit, an earlier result of them is wrong, too.
+      check_data_fits(run_, entry, *dataset, registry_);
       kept = before != known_.end() && before->second.done && before->second.hash == record.hash;
       if (kept && !again) {
         lock_evaluation(folder_.path(), entry, data);  // an earlier attnlab did not
@@ -208,11 +209,15 @@ class Work {
       BuiltRun overlay = overlaid(run_, entry, registry_, dataset);
       take_weights(overlay, run_, entry, weights(), weights_file_);
       record.infos = overlay.task->metrics();
-      record.metrics = evaluate_overlay(overlay, entry, stop_);
+      const std::string fitted_path = folder_.file(fitted_file(entry.name, record.hash));
+      Fitted fitted{read_fitted(fitted_path, record.hash), {}};
+      const bool anew = fitted.saved.size() == 0;
+      record.metrics = evaluate_overlay(overlay, entry, stop_, &fitted);
+      if (anew && fitted.saved.size() > 0) write_fitted(fitted_path, record.hash, fitted.saved);
       lock_evaluation(folder_.path(), entry, data);
       if (entry.options.predictions) {
         record.predictions = keep_predictions(
-            overlay, entry, folder_.file(predictions_file(entry.name, record.hash)), stop_);
+            overlay, entry, folder_.file(predictions_file(entry.name, record.hash)), stop_, fitted);
       }
       record.done = true;
       record.reason.clear();
@@ -289,6 +294,17 @@ class Work {
   Known known_;
 };
 
+/// Whether an entry fails in all processes, so that all leave it out. Calls of others would not fit
+/// those of one that went on by itself.
+bool fails_in_all(World& world, const EvaluationEntry& entry, const std::exception& error) {
+  if (world.size() == 1 || dynamic_cast<const AgreedError*>(&error) != nullptr) return true;
+  // Those that wait for it in `gather_made` take this for what failed there.
+  const std::string beginning = fmt::format("-evaluation '{}': ", entry.name);
+  const std::vector<std::string> said = world.gather(beginning + text_of(error));
+  return std::all_of(said.begin(), said.end(),
+                     [&](const std::string& text) { return text.starts_with(beginning); });
+}
+
 }  // namespace
 
 std::vector<EvaluationEntry> chosen_entries(const std::vector<EvaluationEntry>& entries,
@@ -349,6 +365,7 @@ Metrics EachEvaluations::evaluate(const BuiltRun& run, Split split, const NamedT
     try {
       take_weights(one.overlay, run, one.entry, one.entry.average() ? average : live_weights(run),
                    "training");
+      one.overlay.world = run.world;
       const Metrics found = evaluate_overlay(one.overlay, one.entry, stop);
       for (const auto& [name, value] : found) {
         metrics[fmt::format("{}/{}", one.entry.name, name)] = value;
@@ -356,7 +373,10 @@ Metrics EachEvaluations::evaluate(const BuiltRun& run, Split split, const NamedT
       if (!one.entry.group.empty()) by_group[one.entry.group].push_back(found);
     } catch (const Interrupted&) {
       throw;
+    } catch (const WorldError&) {
+      throw;
     } catch (const std::exception& error) {
+      if (!fails_in_all(*run.world, one.entry, error)) throw;
       one.overlay.model->train();
       one.overlay.task->train();
       if (!one.complained) {

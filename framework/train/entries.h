@@ -26,9 +26,9 @@ class EachEvaluations {
   /// What their metrics mean, "fog/accuracy".
   std::vector<MetricInfo> metrics() const;
   /// The metrics of the entries of a split, "fog/accuracy", means of `over` included. An entry that
-  /// fails has none, and says so once.
+  /// fails has none, and says so once; of several processes, where it fails in all.
   /// @param average  weights of `train.average`, under "average."; empty: there are none
-  /// @throws Interrupted.
+  /// @throws Interrupted; what fails in one process and not in others.
   Metrics evaluate(const BuiltRun& run, Split split, const NamedTensors& average,
                    const std::atomic<bool>& stop,
                    const std::function<void(const std::string&)>& complain);

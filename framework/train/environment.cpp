@@ -10,6 +10,7 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <string_view>
 
 #include "framework/base/cores.h"
 #include "framework/base/files.h"
@@ -50,6 +51,16 @@ std::string processor_name() {
   const std::string name = proc_value(file, "model name"), family = proc_value(file, "cpu family");
   if (family.empty()) return name;
   return fmt::format("{}, family {}, model {}", name, family, proc_value(file, "model"));
+}
+
+/// Which instructions LibTorch's own kernels use here, "AVX2", as it says of itself.
+std::string libtorch_runs_with() {
+  constexpr std::string_view kKey = "CPU capability usage: ";
+  const std::string text = at::show_config();
+  const std::size_t found = text.find(kKey);
+  if (found == std::string::npos) return "not known";
+  const std::size_t begin = found + kKey.size();
+  return text.substr(begin, text.find('\n', begin) - begin);
 }
 
 std::string now_utc() {
@@ -153,6 +164,17 @@ std::string machine_json() {
                     {"memory", proc_value("/proc/meminfo", "MemTotal")},
                     {"system", fmt::format("{} {} {}", name.sysname, name.release, name.machine)}};
   return out.dump(2);
+}
+
+std::vector<std::pair<std::string, std::string>> makers_of_numbers(const BuiltRun& run) {
+  return {{"precision of products", std::string(name_of(run.products))},
+          {"number of threads", std::to_string(at::get_num_threads())},
+          {"processor", processor_name()},
+          {"set of instructions", kernels_run_with()},
+          {"kernel of attention", asked_attention_kernel()},
+          {"set of instructions of LibTorch", libtorch_runs_with()},
+          {"BLAS", blas_core()},
+          {"LibTorch", TORCH_VERSION}};
 }
 
 std::vector<MetricInfo> run_metrics(const BuiltRun& run) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/base/metric.h"
@@ -12,6 +13,10 @@ namespace attnlab {
 /// JSON: processor with its family and model, cores that this process may use, memory, operating
 /// system.
 std::string machine_json();
+
+/// What the last bits of a run's numbers depend on beside its configuration, plugins and data: what
+/// people call it, and what it is here.
+std::vector<std::pair<std::string, std::string>> makers_of_numbers(const BuiltRun& run);
 
 /// What a run's numbers mean: the task's metrics, its headline first, and the host's own.
 std::vector<MetricInfo> run_metrics(const BuiltRun& run);

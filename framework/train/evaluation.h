@@ -8,9 +8,13 @@
 
 namespace attnlab {
 
-/// What the task measures on a split. Model and task are in training mode afterwards.
-/// @throws Interrupted when `stop` is set meanwhile.
-Metrics evaluate_split(BuiltRun& run, Split split, const std::atomic<bool>& stop);
+/// What the task measures on a split. Model and task are in training mode afterwards. Several
+/// processes of a run share the forward passes of tasks that leave them to the host
+/// (`Evaluation::passes`), and all measure the same; what fails in one of them ends it in all.
+/// @param fitted  what was fitted before to the same weights and data, and is now; null: nothing
+/// @throws Interrupted when `stop` is set meanwhile; AgreedError.
+Metrics evaluate_split(BuiltRun& run, Split split, const std::atomic<bool>& stop,
+                       Fitted* fitted = nullptr);
 
 /// What the task measures of one example, asked by itself: in no batch with others, behind none.
 struct ExampleMetrics {
@@ -21,9 +25,11 @@ struct ExampleMetrics {
 
 /// Evaluates a split example by example, in the order of its plan. Those without a term (windows
 /// that only fill up a row) are left out. Cost: a forward pass each.
+/// @param fitted  as of `evaluate_split`; what is fitted serves all examples
 /// @throws Interrupted when `stop` is set meanwhile.
 void evaluate_examples(BuiltRun& run, Split split, const std::atomic<bool>& stop,
-                       const std::function<void(const ExampleMetrics&)>& use);
+                       const std::function<void(const ExampleMetrics&)>& use,
+                       Fitted* fitted = nullptr);
 
 /// Adds what the task concludes from a finished run.
 /// @param test  its metrics on the test split

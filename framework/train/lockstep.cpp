@@ -72,15 +72,15 @@ class Lockstep {
   /// @returns false at the end of an epoch, or where all have ended.
   bool step() {
     const Clock::time_point begin = Clock::now();
-    const std::optional<Batch> batch = next_batch();
+    const std::optional<StepBatch> batch = next_batch();
     if (!batch) return false;
     RECORD_USER_SCOPE(kStepScope);
     const WorkToSave stepping_now;
     const Clock::duration loading = Clock::now() - begin;
-    const std::int64_t size = batch->size / std::int64_t(trainings_.size());
-    const auto part = [&](std::size_t i) {
-      return BatchPart{*batch, std::int64_t(i) * size, size};
-    };
+    const Batch none{};  // of a process that has no part of this step
+    const Batch& shown = batch->parts.empty() ? none : batch->parts.front();
+    const std::int64_t size = shown.size / std::int64_t(trainings_.size());
+    const auto part = [&](std::size_t i) { return BatchPart{shown, std::int64_t(i) * size, size}; };
     for (std::size_t i = 0; i < trainings_.size(); ++i) {
       if (!trainings_[i]->ended()) trainings_[i]->look(part(i));
     }
@@ -104,12 +104,15 @@ class Lockstep {
   }
 
   /// Everyone's; empty at the end of the epoch.
-  std::optional<Batch> next_batch() {
+  std::optional<StepBatch> next_batch() {
     RECORD_USER_SCOPE(kBatchScope);
+    if (trainings_.size() == 1) return trainings_.front()->next();
     std::vector<Loader*> loaders;
     loaders.reserve(trainings_.size());
     for (Training* one : trainings_) loaders.push_back(one->ended() ? nullptr : &one->batches());
-    return next_of(loaders);
+    std::optional<Batch> batch = next_of(loaders);
+    if (!batch) return std::nullopt;
+    return StepBatch{{*std::move(batch)}};
   }
 
   const std::vector<Training*>& trainings_;
@@ -119,7 +122,7 @@ class Lockstep {
 
 }  // namespace
 
-std::vector<double> RunGradients::backward(const Batch& batch) {
+std::vector<double> RunGradients::backward(const StepBatch& batch) {
   return {training_.backward(batch)};
 }
 

@@ -12,9 +12,10 @@ class GradientSource {
  public:
   virtual ~GradientSource() = default;
   /// Leaves the gradients of each run's examples in the parameters of its model.
-  /// @param batch  as many examples of each run, one run's after the other's
+  /// @param batch  as many examples of each run, one run's after the other's; of one run, what
+  ///               `Training::next` gave
   /// @returns each run's mean loss.
-  virtual std::vector<double> backward(const Batch& batch) = 0;
+  virtual std::vector<double> backward(const StepBatch& batch) = 0;
   /// Forgets the gradients.
   virtual void forget() = 0;
 };
@@ -23,7 +24,7 @@ class GradientSource {
 class RunGradients final : public GradientSource {
  public:
   RunGradients(BuiltRun& run, Training& training) : run_(run), training_(training) {}
-  std::vector<double> backward(const Batch& batch) override;
+  std::vector<double> backward(const StepBatch& batch) override;
   void forget() override;
 
  private:

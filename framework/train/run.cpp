@@ -78,7 +78,8 @@ void build_modules(const BuiltRun& run, Registry& registry, std::shared_ptr<Mode
   model->to(run.device);
   check_given(experiment, run.dataset->info(), model->outputs(), registry.catalogue());
   at::manual_seed(run.streams.key("task"));
-  task = registry.task(experiment.task, {run.dataset->info(), model->outputs()});
+  task = registry.task(experiment.task, {run.dataset->info(), model->outputs(), run.total_steps(),
+                                         run.steps_per_epoch, experiment.train.average.decay > 0});
   task->to(run.device);
 }
 
@@ -88,7 +89,10 @@ void rest(torch::nn::Module& module) {
   for (Tensor& parameter : module.parameters()) parameter.set_requires_grad(false);
 }
 
-void note_failure(const RunFolder& folder, const std::exception& error) {
+/// Tells the other processes, and notes it in the folder.
+void fail(World& world, const RunFolder& folder, const std::exception& error) {
+  world.leave(text_of(error));
+  if (!world.first()) return;
   try {
     RunStatus status = folder.status();
     status.state = RunState::failed;
@@ -96,6 +100,24 @@ void note_failure(const RunFolder& folder, const std::exception& error) {
     folder.write_status(status);
   } catch (const Error&) {  // a full disk has no room for a status either: the first error counts
   }
+}
+
+/// Ends a training whose other processes are gone. @param stop  asked of this process: then they
+/// were asked, too, and did not wait for the end of what they did
+/// @throws LostProcess.
+void go_on_without(Training& training, World& world, const std::atomic<bool>& stop,
+                   const WorldError& error) {
+  if (stop) {
+    return training.go_on_without(RunState::interrupted,
+                                  fmt::format("at step {}", training.step()));
+  }
+  const Missing missing = world.missing();
+  const std::string who = fmt::format("at step {}: {}", training.step(), missing.text);
+  training.go_on_without(missing.failed ? RunState::failed : RunState::interrupted, who);
+  throw LostProcess(
+      fmt::format("{}; {}; the same command with --resume goes on, with as many "
+                  "processes or another count that divides train.parts",
+                  who, error.what()));
 }
 
 }  // namespace
@@ -194,19 +216,28 @@ BuiltRun build_run(const Experiment& experiment, std::int64_t seed, Registry& re
 
 RunStatus train_run(BuiltRun& run, const RunFolder& folder, ProgressSink& progress,
                     const std::atomic<bool>& stop) {
+  World& world = *run.world;
+  world.heed(stop);
   try {
     const WorkingFolder home;  // a failure is noted where the run is
-    Training training(run, folder, progress, stop);
-    training.begin();
-    RunGradients gradients(run, training);
-    train_in_step({&training}, gradients, stop);
+    const std::atomic<bool>& all_stop = world.size() > 1 ? world.stop() : stop;
+    Training training(run, folder, progress, all_stop);
+    try {
+      training.begin();
+      RunGradients gradients(run, training);
+      train_in_step({&training}, gradients, all_stop);
+    } catch (const WorldError& error) {
+      go_on_without(training, world, stop, error);
+    }
     return training.status();
+  } catch (const WorldError&) {  // noted, where there was a step
+    throw;
   } catch (const std::exception& error) {
-    note_failure(folder, error);
+    fail(world, folder, error);
     throw;
   } catch (...) {  // of a plugin
     const Error error(kNoException);
-    note_failure(folder, error);
+    fail(world, folder, error);
     throw error;
   }
 }

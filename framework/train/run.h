@@ -10,6 +10,7 @@
 #include "framework/nn/kernels/precision.h"
 #include "framework/runs/progress.h"
 #include "framework/runs/run_folder.h"
+#include "framework/train/world.h"
 
 namespace attnlab {
 
@@ -35,6 +36,7 @@ struct BuiltRun {
   std::shared_ptr<EachEvaluations> each;
   /// Of `prepare_training`, until a training takes them; null: it makes them itself.
   std::shared_ptr<TrainingParts> parts;
+  std::shared_ptr<World> world = World::alone();  ///< the processes that carry it out
   std::int64_t together = 1;  ///< runs that are trained together with this one, itself included
   std::string initial_file;   ///< that `init:` took parameters from; else empty
   /// With `init:`: tensors of the file that were not used, and parameters that kept random numbers.
@@ -73,10 +75,13 @@ BuiltRun build_run(const Experiment& experiment, std::int64_t seed, Registry& re
 
 /// Runs to the end of training, from the checkpoint where there is one. Keeps status.json,
 /// metrics.jsonl and checkpoint.safetensors of the folder, and best.safetensors where
-/// `train.protocol` chooses an epoch.
-/// @param stop  set from a signal: the run writes a checkpoint and returns as interrupted.
+/// `train.protocol` chooses an epoch; of several processes (`BuiltRun::world`) the first one does.
+/// @param stop  set from a signal: the run writes a checkpoint and returns as interrupted. One
+///              process's signal stops all.
 /// @returns the status that was written: done, diverged or interrupted.
 /// @throws what stops a run otherwise (full disk, damaged data); the status then says failed.
+///         LostProcess where another process is gone; the status then says who, and interrupted,
+///         or failed where that one had an error of its own.
 RunStatus train_run(BuiltRun& run, const RunFolder& folder, ProgressSink& progress,
                     const std::atomic<bool>& stop);
 

@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 
+#include "framework/base/json.h"
 #include "framework/base/text.h"
 #include "framework/config/compose.h"
 #include "framework/config/problems.h"
+#include "framework/train/parts.h"
 #include "framework/train/step_profile.h"
 
 namespace attnlab {
@@ -37,18 +40,6 @@ std::vector<NamedTensors> split(const NamedTensors& carried, const std::vector<B
   for (const Batch& part : parts) {
     all.push_back(carried_rows(carried, begin, part.size));
     begin += part.size;
-  }
-  return all;
-}
-
-NamedTensors joined(const std::vector<NamedTensors>& parts) {
-  if (parts.size() == 1) return parts.front();
-  NamedTensors all;
-  for (const auto& [name, first] : parts.front()) {
-    std::vector<Tensor> rows;
-    rows.reserve(parts.size());
-    for (const NamedTensors& part : parts) rows.push_back(part.at(name));
-    all.set(name, at::cat(rows));
   }
   return all;
 }
@@ -116,6 +107,178 @@ Tensor with_attention_losses(Tensor loss, const AttentionLosses& added,
   return loss;
 }
 
+/// A part of a step, as its task sees it.
+struct PartOfStep {
+  const Batch& batch;
+  std::uint64_t number = 0;
+  NamedTensors* carried = nullptr;
+  std::function<void(std::string_view, const Tensor&)> record;  ///< as TrainingStep::record
+};
+
+/// The forward passes of parts.
+class PartLosses {
+ public:
+  PartLosses(BuiltRun& run, const StepContext& around) : run_(run), around_(around) {
+    if (!weights().empty()) layers_ = attentions_of(*run.model);
+  }
+
+  /// @param counts  whether the part counts at all; else its loss may be anything
+  /// @param names   of what attention layers add; added to
+  Tensor of(const PartOfStep& part, bool counts, std::set<std::string>& names) const {
+    TrainingStep step{
+        .model = *run_.model,
+        .batch = part.batch,
+        .carried = part.carried,
+        .number = around_.number,
+        .steps = run_.total_steps(),
+        .steps_per_epoch = run_.steps_per_epoch,
+        .random = run_.streams.stream("step", std::uint64_t(around_.number), part.number),
+        .average_model = run_.average_model.get(),
+        .average_task = run_.average_task.get(),
+        .record = counts ? part.record : nullptr};
+    AttentionLosses added;
+    Tensor loss;
+    {
+      RECORD_USER_SCOPE(kForwardScope);
+      const LossCollection collection(layers_, added);
+      loss = run_.task->step(step);
+    }
+    for (const auto& [name, values] : added.all()) names.insert(name);
+    if (part.carried != nullptr) check_carried(*part.carried, part.batch.size);
+    if (!counts) return {};
+    check_loss(run_, loss);
+    return with_attention_losses(loss, added, weights(), step.record);
+  }
+
+ private:
+  const OptionMap<double>& weights() const { return run_.experiment.train.attention_losses; }
+
+  BuiltRun& run_;
+  const StepContext& around_;
+  std::vector<std::shared_ptr<Attention>> layers_;
+};
+
+// What the processes tell each other of a step's parts.
+
+struct PartReport {
+  std::int64_t number = 0, units = 0;
+  double weight = 0;  ///< Task::weight
+  double loss = 0;    ///< times the weight
+  Metrics recorded;   ///< times the weight
+};
+
+struct StepReport {
+  std::vector<PartReport> parts;
+  std::set<std::string> attention_losses;
+  std::vector<bool> given;            ///< which parameters have a gradient
+  std::vector<std::int64_t> buffers;  ///< which were changed
+  bool save = false;
+};
+
+std::string told(const StepReport& report) {
+  nlohmann::json parts = nlohmann::json::array();
+  for (const PartReport& part : report.parts) {
+    parts.push_back({part.number, part.units, part.weight, part.loss, part.recorded});
+  }
+  const std::vector<std::uint8_t> bytes = nlohmann::json::to_msgpack(
+      {parts, report.attention_losses, report.given, report.buffers, report.save});
+  return {bytes.begin(), bytes.end()};
+}
+
+StepReport report_of(const std::string& text) {
+  const nlohmann::json in = nlohmann::json::from_msgpack(text.begin(), text.end());
+  StepReport report;
+  for (const nlohmann::json& part : in.at(0)) {
+    report.parts.push_back({part.at(0).get<std::int64_t>(), part.at(1).get<std::int64_t>(),
+                            part.at(2).get<double>(), part.at(3).get<double>(),
+                            part.at(4).get<Metrics>()});
+  }
+  report.attention_losses = in.at(1).get<std::set<std::string>>();
+  report.given = in.at(2).get<std::vector<bool>>();
+  report.buffers = in.at(3).get<std::vector<std::int64_t>>();
+  report.save = in.at(4).get<bool>();
+  return report;
+}
+
+/// All processes' reports as one; parts in order. `save` is process 0's.
+StepReport joined(const std::vector<std::string>& texts) {
+  StepReport all = report_of(texts.front());
+  std::set<std::int64_t> buffers(all.buffers.begin(), all.buffers.end());
+  for (std::size_t i = 1; i < texts.size(); ++i) {
+    StepReport other = report_of(texts[i]);
+    std::move(other.parts.begin(), other.parts.end(), std::back_inserter(all.parts));
+    all.attention_losses.merge(other.attention_losses);
+    buffers.insert(other.buffers.begin(), other.buffers.end());
+    for (std::size_t k = 0; k < all.given.size(); ++k) {
+      all.given[k] = all.given[k] || other.given.at(k);
+    }
+  }
+  all.buffers.assign(buffers.begin(), buffers.end());
+  return all;
+}
+
+/// Sums of what all parts count for, in their order.
+struct PartSums {
+  double weight = 0, loss = 0;
+  bool finite = true;
+};
+
+PartSums add_to(StepResult& result, const StepReport& all) {
+  PartSums sums;
+  for (const PartReport& part : all.parts) {
+    sums.weight += part.weight;
+    result.units += part.units;
+    for (const auto& [name, value] : part.recorded) result.parts[name] += value;
+    if (!sums.finite) continue;
+    sums.finite = std::isfinite(part.loss);
+    sums.loss = sums.finite ? sums.loss + part.loss : part.loss;
+  }
+  if (sums.weight > 0) {
+    for (auto& [name, value] : result.parts) value /= sums.weight;
+    result.loss = sums.loss / sums.weight;
+  }
+  result.attention_losses = all.attention_losses;
+  result.save = all.save;
+  return sums;
+}
+
+std::vector<Tensor> parameters_of(const BuiltRun& run) {
+  std::vector<Tensor> all = run.model->parameters();
+  for (const Tensor& own : run.task->parameters()) all.push_back(own);
+  return all;
+}
+
+/// Gradients, which are not the parameters' any more; undefined where there is none.
+std::vector<Tensor> taken_gradients(const std::vector<Tensor>& parameters) {
+  std::vector<Tensor> gradients;
+  gradients.reserve(parameters.size());
+  for (const Tensor& parameter : parameters) {
+    gradients.push_back(parameter.grad());
+    parameter.mutable_grad() = Tensor();
+  }
+  return gradients;
+}
+
+/// Sums over this process's parts become those over all, in place. What no part has a gradient of
+/// gets none.
+/// @param sums     of gradients, by parameter; empty where this process had no part
+/// @param buffers  sums likewise
+void sum_over_processes(World& world, const std::vector<Tensor>& parameters,
+                        const std::vector<bool>& given, std::vector<Tensor>& sums,
+                        std::vector<Tensor>& buffers) {
+  sums.resize(parameters.size());
+  if (world.size() == 1) return;
+  std::vector<Tensor> all;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (!given[i]) continue;
+    // -0 is what changes no bit of the other summand: 0 + -0 is 0.
+    if (!sums[i].defined()) sums[i] = at::full_like(parameters[i].detach(), -0.0);
+    all.push_back(sums[i]);
+  }
+  all.insert(all.end(), buffers.begin(), buffers.end());
+  tree_sum(world, all);
+}
+
 }  // namespace
 
 std::vector<Batch> parts_of(const Batch& batch, std::int64_t count) {
@@ -135,45 +298,36 @@ NamedTensors carried_rows(const NamedTensors& carried, std::int64_t begin, std::
   return rows;
 }
 
+NamedTensors joined_rows(const std::vector<NamedTensors>& parts) {
+  if (parts.size() == 1) return parts.front();
+  NamedTensors all;
+  for (const auto& [name, first] : parts.front()) {
+    std::vector<Tensor> rows;
+    rows.reserve(parts.size());
+    for (const NamedTensors& part : parts) rows.push_back(part.at(name));
+    all.set(name, at::cat(rows));
+  }
+  return all;
+}
+
 StepResult backward(BuiltRun& run, const Batch& batch, const StepContext& around) {
   const std::vector<Batch> parts = parts_of(batch, run.experiment.train.accumulate);
   const std::vector<double> shares = shares_of(*run.task, parts);
   const bool carries = around.carried != nullptr;
   std::vector<NamedTensors> carried;
   if (carries) carried = split(*around.carried, parts);
-  const OptionMap<double>& weights = run.experiment.train.attention_losses;
-  std::vector<std::shared_ptr<Attention>> layers;
-  if (!weights.empty()) layers = attentions_of(*run.model);
+  const PartLosses losses(run, around);
   StepResult result;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const double share = shares[i];
-    TrainingStep step{.model = *run.model,
-                      .batch = parts[i],
-                      .carried = carries ? &carried[i] : nullptr,
-                      .number = around.number,
-                      .steps = run.total_steps(),
-                      .steps_per_epoch = run.steps_per_epoch,
-                      .random = run.streams.stream("step", std::uint64_t(around.number), i),
-                      .average_model = run.average_model.get(),
-                      .average_task = run.average_task.get(),
-                      .record = {}};
-    if (around.record && share > 0) {
-      step.record = [&](std::string_view part, const Tensor& value) {
-        result.parts[std::string(part)] += share * value.item<double>();
+    PartOfStep part{parts[i], i, carries ? &carried[i] : nullptr, {}};
+    if (around.record) {
+      part.record = [&](std::string_view name, const Tensor& value) {
+        result.parts[std::string(name)] += share * value.item<double>();
       };
     }
-    Tensor loss;
-    AttentionLosses added;
-    {
-      RECORD_USER_SCOPE(kForwardScope);
-      const LossCollection collection(layers, added);
-      loss = run.task->step(step);
-    }
-    for (const auto& [name, values] : added.all()) result.attention_losses.insert(name);
-    if (carries) check_carried(carried[i], parts[i].size);
+    Tensor loss = losses.of(part, share > 0, result.attention_losses);
     if (share == 0) continue;  // the mean of no terms may be anything
-    check_loss(run, loss);
-    loss = with_attention_losses(loss, added, weights, step.record);
     if (parts.size() > 1) loss = loss * share;
     const double value = loss.item<double>();
     result.loss += value;
@@ -181,7 +335,65 @@ StepResult backward(BuiltRun& run, const Batch& batch, const StepContext& around
     RECORD_USER_SCOPE(kBackwardScope);
     loss.backward();
   }
-  if (carries) *around.carried = joined(carried);
+  if (carries) *around.carried = joined_rows(carried);
+  return result;
+}
+
+StepResult backward_in_parts(BuiltRun& run, const StepBatch& batch, const StepContext& around) {
+  const bool carries = around.carried != nullptr && !batch.parts.empty();
+  std::vector<NamedTensors> carried;
+  if (carries) carried = split(*around.carried, batch.parts);
+  const std::vector<Tensor> parameters = parameters_of(run);
+  const PartLosses losses(run, around);
+  PartBuffers buffers({run.model.get(), run.task.get()});
+  TreeSum gradients;
+  StepReport mine;
+  mine.save = around.save;
+  mine.given.resize(parameters.size());
+  const auto step = static_cast<std::uint64_t>(around.number);
+  for (std::size_t i = 0; i < batch.parts.size(); ++i) {
+    const Batch& rows = batch.parts[i];
+    const std::int64_t number = batch.numbers[i];
+    PartReport report{number, units_of(run.dataset->info(), rows), run.task->weight(rows), 0, {}};
+    PartOfStep part{rows, std::uint64_t(number), carries ? &carried[i] : nullptr, {}};
+    if (around.record) {
+      part.record = [&](std::string_view name, const Tensor& value) {
+        report.recorded[std::string(name)] += report.weight * value.item<double>();
+      };
+    }
+    at::manual_seed(run.streams.key("dropout", step, part.number));
+    Tensor loss = losses.of(part, report.weight > 0, mine.attention_losses);
+    if (loss.defined()) {
+      loss = loss * report.weight;
+      report.loss = loss.item<double>();
+    }
+    const bool finite = std::isfinite(report.loss);
+    mine.parts.push_back(std::move(report));
+    if (loss.defined() && finite) {
+      RECORD_USER_SCOPE(kBackwardScope);
+      loss.backward();
+      std::vector<Tensor> own = taken_gradients(parameters);
+      for (std::size_t k = 0; k < own.size(); ++k) {
+        if (own[k].defined()) mine.given[k] = true;
+      }
+      gradients.add(number, std::move(own));
+    }
+    buffers.end_part(number);
+    if (!finite) break;
+  }
+  mine.buffers = buffers.changed();
+
+  StepResult result;
+  const StepReport all = joined(run.world->gather(told(mine)));
+  const PartSums sums = add_to(result, all);
+  if (!sums.finite) return result;
+  std::vector<Tensor> summed = gradients.result(), statistics = buffers.sums(all.buffers);
+  sum_over_processes(*run.world, parameters, all.given, summed, statistics);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (summed[i].defined()) parameters[i].mutable_grad() = summed[i].mul_(1 / sums.weight);
+  }
+  buffers.set_means(all.buffers, statistics, static_cast<std::int64_t>(all.parts.size()));
+  if (carries) *around.carried = joined_rows(carried);
   return result;
 }
 

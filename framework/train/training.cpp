@@ -12,7 +12,9 @@
 #include "framework/base/files.h"
 #include "framework/base/json.h"
 #include "framework/base/work_to_save.h"
+#include "framework/config/compose.h"
 #include "framework/costs/costs.h"
+#include "framework/data/formats/files.h"
 #include "framework/host/working_folder.h"
 #include "framework/train/entries.h"
 #include "framework/train/environment.h"
@@ -57,6 +59,7 @@ nlohmann::json json_of(const Metrics& metrics) {
 Training::Training(BuiltRun& run, const RunFolder& folder, ProgressSink& progress,
                    const std::atomic<bool>& stop)
     : run_(run),
+      world_(*run.world),
       train_(run.experiment.train),
       folder_(folder),
       progress_(progress),
@@ -69,11 +72,17 @@ Training::Training(BuiltRun& run, const RunFolder& folder, ProgressSink& progres
       memory_(run.device) {}
 
 void Training::begin() {
-  remove_dead_temporaries(folder_.path());
-  if (go_to_checkpoint()) keep_best();
-  // Lines after the checkpoint belong to steps that will be done again.
-  log_ = std::make_unique<LineWriter>(folder_.file("metrics.jsonl"), position_.metrics_bytes);
-  if (train_.tensorboard) {
+  if (writes()) remove_dead_temporaries(folder_.path());
+  const bool keep = go_to_checkpoint();
+  agree_on_weights("begins",  // (and all have read, before anything is written)
+                   "the run's folder must be on a disk that all processes see, and their "
+                   "processors and libraries must make the same numbers");
+  if (keep) keep_best();
+  if (writes()) {
+    // Lines after the checkpoint belong to steps that will be done again.
+    log_ = std::make_unique<LineWriter>(folder_.file("metrics.jsonl"), position_.metrics_bytes);
+  }
+  if (writes() && train_.tensorboard) {
     events_ =
         std::make_unique<EventLog>(folder_.file("tensorboard"), folder_.file("metrics.jsonl"));
   }
@@ -86,7 +95,30 @@ void Training::begin() {
   started.infos = run_metrics(run_);
   progress_.report(started);
   // It runs the model, which may hang or die: the status says by now that this run had begun.
-  record_environment(run_, folder_, position_.step);
+  if (writes()) record_environment(run_, folder_, position_.step);
+}
+
+/// All processes stand at the same step with the same weights, or the run cannot go on.
+/// @param stands  "begins": what the others do
+/// @throws DataError, in all of them.
+void Training::agree_on_weights(const std::string& stands, const std::string& remedy) {
+  if (world_.size() == 1) return;
+  std::uint64_t hash = 0;
+  for (const auto& [prefix, module] : modules_) {
+    for (const Tensor& parameter : module->parameters()) {
+      const Tensor dense = parameter.detach().to(at::kCPU).contiguous();
+      hash =
+          content_fingerprint({static_cast<const char*>(dense.data_ptr()), dense.nbytes()}, hash);
+    }
+  }
+  const std::vector<std::string> all =
+      world_.gather(fmt::format("step {}, weights {}", position_.step, hex(hash)));
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    if (all[i] == all.front()) continue;
+    throw DataError(fmt::format("{}: {} {} at {}, and {} at {}; {}", folder_.path(),
+                                world_.name(std::int64_t(i)), stands, all[i], world_.name(0),
+                                all.front(), remedy));
+  }
 }
 
 void Training::rehearse() {
@@ -94,10 +126,11 @@ void Training::rehearse() {
   const bool evaluates = epochs_done() > position_.evaluated_epochs;  // before any step
   if (trained() || evaluates) return;
   open_epoch(/*workers=*/0);
-  const auto batch = loader_->next();
+  const std::optional<StepBatch> batch = next();
   // Of one example: what the layers refuse, they refuse of any.
   if (trace_due(run_.experiment.trace, position_.step + 1)) {
-    summaries(batch->size > 1 ? slice(*batch, 0, 1) : *batch, carried_);
+    const Batch& shown = batch->parts.front();
+    summaries(shown.size > 1 ? slice(shown, 0, 1) : shown, carried_);
   }
   if (train_.attention_losses.empty()) return;
   run_.model->train();
@@ -109,7 +142,7 @@ void Training::rehearse() {
 /// @returns whether the chosen epoch's model is the present one, and still to be kept.
 bool Training::go_to_checkpoint() {
   if (!std::filesystem::exists(checkpoint_path())) return false;
-  const Position position = read_checkpoint(checkpoint_path(), checkpoint_parts(), owner_);
+  const Position position = read_checkpoint(checkpoint_path(), checkpoint_parts(carried_), owner_);
   // Behind its end a run would never come to it. (With other data that were accepted, more epochs
   // may be evaluated than its steps now make.)
   if (position.step > run_.total_steps() || position.evaluated_epochs > run_.epochs()) {
@@ -120,13 +153,49 @@ bool Training::go_to_checkpoint() {
         run_.epochs()));
   }
   position_ = position;
+  keep_own_rows();
   carried_ = carried_.to(run_.device);
   return lacks_best();
+}
+
+/// Of what a checkpoint carries: the rows of this process's parts.
+void Training::keep_own_rows() {
+  if (world_.size() == 1 || carried_.size() == 0) return;
+  continuing_ = true;
+  const OwnParts own = own_parts(world_, train_.parts);
+  const std::int64_t rows = carried_.begin()->second.size(0);
+  const std::int64_t begin = part_begin(rows, own.first, train_.parts);
+  const std::int64_t end = part_begin(rows, own.first + own.count, train_.parts);
+  carried_ = carried_rows(carried_, begin, end - begin);
+}
+
+/// Each part of batches that continue each other has rows of its own.
+void Training::check_rows(const EpochPlan& plan) const {
+  if (!plan.continues || plan.ends.empty() || plan.ends.front() >= train_.parts) return;
+  const Node* const key = find_key(run_.experiment.resolved, "train.parts");
+  throw ConfigError(
+      key == nullptr ? Place() : key->place(),
+      fmt::format("train.parts: {} is more than the {} rows of a batch, which continue each other; "
+                  "take fewer parts, or more rows (train.batch_size)",
+                  train_.parts, plan.ends.front()));
+}
+
+/// What is carried, of all processes.
+NamedTensors Training::all_rows() {
+  if (world_.size() == 1 || !continuing_) return carried_;
+  std::vector<NamedTensors> parts;
+  for (const std::string& text : world_.gather(packed(carried_))) {
+    parts.push_back(unpacked(text));
+  }
+  return joined_rows(parts);
 }
 
 void Training::turn_epoch() {
   loader_.reset();
   if (epochs_done() > position_.evaluated_epochs) {
+    agree_on_weights("stands",
+                     "their processors and libraries must make the same numbers; start a new run "
+                     "on machines that are alike");
     const std::string broken = broken_weights();
     if (!broken.empty()) {
       return end(RunState::diverged, {},
@@ -168,6 +237,10 @@ std::int64_t Training::epochs_done() const {
                                               : position_.step / run_.steps_per_epoch;
 }
 
+bool Training::between_epochs() const {
+  return position_.step == run_.total_steps() || position_.step % run_.steps_per_epoch == 0;
+}
+
 double Training::epoch_at(std::int64_t step) const {
   return static_cast<double>(step) / static_cast<double>(run_.steps_per_epoch);
 }
@@ -175,11 +248,13 @@ double Training::epoch_at(std::int64_t step) const {
 void Training::write_position() {
   const WorkToSave saving;  // the steps since the last checkpoint
   home_.check("training");
+  NamedTensors carried = all_rows();
+  if (!writes()) return;
   log_->sync();  // the checkpoint says which lines belong to it
   position_.metrics_bytes = log_->size();
   position_.seconds = seconds_before_ + seconds_since(began_);
   const bool first = !std::filesystem::exists(checkpoint_path());
-  write_checkpoint(checkpoint_path(), checkpoint_parts(), position_, owner_);
+  write_checkpoint(checkpoint_path(), checkpoint_parts(carried), position_, owner_);
   if (first) write_status(RunState::running);  // it says from now on that there is a checkpoint
 }
 
@@ -192,13 +267,16 @@ void Training::save() {
 
 /// Whether a checkpoint between two epochs would be a large part of the time that training takes:
 /// of runs trained together, all write theirs.
-bool Training::just_saved() const {
+bool Training::just_saved() {
   const double all = saving_seconds_ * static_cast<double>(run_.together);
-  return seconds_since(saved_) < std::min(kSavingShare * all, train_.checkpoint_seconds);
+  return world_.first_says(seconds_since(saved_) <
+                           std::min(kSavingShare * all, train_.checkpoint_seconds));
 }
 
 void Training::save_when_due() {
-  if (!ended_ && seconds_since(saved_) >= train_.checkpoint_seconds) save();
+  const bool due =
+      world_.size() > 1 ? save_now_ : seconds_since(saved_) >= train_.checkpoint_seconds;
+  if (!ended_ && due) save();
 }
 
 /// From the present step on.
@@ -217,6 +295,17 @@ void Training::open_epoch(std::int64_t workers) {
   }
   EpochPlan plan = training_plan(run_, epoch);
   continuing_ = plan.continues;
+  epoch_ = static_cast<std::int64_t>(epoch);
+  if (in_parts()) {
+    check_rows(plan);
+    const OwnParts own = own_parts(world_, train_.parts);
+    cut_ = cut_into_parts(plan, train_.parts, own);
+    const std::int64_t step = settings.first_batch;
+    settings.first_batch = step == 0 ? 0 : cut_.ends[static_cast<std::size_t>(step) - 1];
+    settings.only = cut_.own;
+    settings.prefetch *= own.count;
+    plan = std::move(cut_.plan);
+  }
   loader_ = std::make_unique<Loader>(*run_.dataset, run_.streams, std::move(plan), settings);
 }
 
@@ -225,8 +314,29 @@ Loader& Training::batches() {
   return *loader_;
 }
 
+std::optional<StepBatch> Training::next() {
+  if (loader_ == nullptr) open_epoch(train_.workers);
+  if (!in_parts()) {
+    std::optional<Batch> batch = next_of({loader_.get()});
+    if (!batch) return std::nullopt;
+    return StepBatch{{*std::move(batch)}};
+  }
+  const WorkToSave loading;  // the stop is agreed on in the step
+  const std::int64_t step = position_.step - epoch_ * run_.steps_per_epoch;
+  if (step == std::int64_t(cut_.ends.size())) return std::nullopt;
+  const std::int64_t begin = step == 0 ? 0 : cut_.ends[static_cast<std::size_t>(step) - 1];
+  StepBatch batch;
+  for (std::int64_t i = begin; i < cut_.ends[static_cast<std::size_t>(step)]; ++i) {
+    batch.parts.push_back(*loader_->next());
+    batch.parts.back().continues = continuing_ && step > 0;
+    batch.numbers.push_back(cut_.parts[static_cast<std::size_t>(i)]);
+  }
+  return batch;
+}
+
+/// With `train.parts` the first part is looked at: process 0 has it, however many there are.
 void Training::look(const BatchPart& batch) {
-  traced_ = trace_due(run_.experiment.trace, position_.step + 1);
+  traced_ = writes() && trace_due(run_.experiment.trace, position_.step + 1);
   if (traced_) log_attention(batch.get(), carried_);
 }
 
@@ -235,8 +345,10 @@ void Training::look(const BatchPart& batch) {
 std::vector<LayerSummary> Training::summaries(const Batch& whole, const NamedTensors& carried) {
   seed_step();
   const std::vector<Batch> parts = parts_of(to_device(whole, run_.device), train_.accumulate);
+  const NamedTensors rows =
+      in_parts() ? carried_rows(carried, 0, whole.size) : carried;  // of the first part
   return summarise_attention(*run_.model, parts, run_.experiment.trace.record,
-                             &run_.dataset->info(), continuing_ ? &carried : nullptr);
+                             &run_.dataset->info(), continuing_ ? &rows : nullptr);
 }
 
 /// A line each.
@@ -250,13 +362,19 @@ void Training::seed_step() const {
   at::manual_seed(run_.streams.key("dropout", static_cast<std::uint64_t>(position_.step)));
 }
 
-double Training::backward(const Batch& batch) {
-  if (!batch.continues) carried_ = {};
+double Training::backward(const StepBatch& batch) {
+  StepBatch here = batch;
+  for (Batch& part : here.parts) part = to_device(part, run_.device);
+  if (!here.parts.empty() && !here.parts.front().continues) carried_ = {};
   carried_before_ = carried_;
-  StepResult result = attnlab::backward(run_, to_device(batch, run_.device),
-                                        {.number = position_.step,
-                                         .carried = continuing_ ? &carried_ : nullptr,
-                                         .record = log_due()});
+  const StepContext around{.number = position_.step,
+                           .carried = continuing_ ? &carried_ : nullptr,
+                           .record = log_due(),
+                           .save = seconds_since(saved_) >= train_.checkpoint_seconds};
+  StepResult result = in_parts() ? backward_in_parts(run_, here, around)
+                                 : attnlab::backward(run_, here.parts.front(), around);
+  units_of_step_ = result.units;
+  save_now_ = result.save;
   if (std::exchange(first_step_, false)) check_attention_losses(run_, result);
   loss_parts_ = std::move(result.parts);
   return result.loss;
@@ -266,7 +384,7 @@ void Training::update(double loss, const BatchPart& batch) {
   home_.check("a step of training");
   if (!std::isfinite(loss) || (train_.diverged_above > 0 && loss > train_.diverged_above)) {
     // The parameters are those that diverged: nothing was updated.
-    if (run_.experiment.trace.every > 0 && !traced_) {
+    if (run_.experiment.trace.every > 0 && !traced_ && writes()) {
       log_attention(batch.get(), carried_before_);
     }
     return end(RunState::diverged, {},
@@ -282,7 +400,7 @@ void Training::update(double loss, const BatchPart& batch) {
     parts_.average->update(average_decay(train_.average, position_.step, run_.total_steps()));
   }
   ++position_.step;
-  position_.units += batch.units(run_.dataset->info());
+  position_.units += in_parts() ? units_of_step_ : batch.units(run_.dataset->info());
   position_.epoch_loss += loss;
   if (log) write_train_line(loss, norm);
   if (tell_steps_) report(ProgressEvent::Kind::step, {{"loss", loss}});
@@ -333,6 +451,7 @@ void Training::finish_epoch() {
 /// from an older checkpoint on another machine, does not choose.)
 void Training::keep_best() {
   home_.check("training");
+  if (!writes()) return;
   write_weights(best_path(), modules_, owner_, position_.best.epoch);
 }
 
@@ -344,9 +463,7 @@ bool Training::lacks_best() const {
   const bool there = std::filesystem::exists(best_path());
   const std::int64_t found = there ? epoch_of_weights(best_path()) : 0;
   if (found == epoch || (there && found == 0)) return false;  // (0: of an earlier version)
-  const bool at_end =
-      position_.step == run_.total_steps() || position_.step % run_.steps_per_epoch == 0;
-  if (at_end && epochs_done() == epoch) return true;
+  if (between_epochs() && epochs_done() == epoch) return true;
   throw DataError(
       fmt::format("{}: {}, and the run chose epoch {}; put its own file back, or start a new run",
                   best_path(), there ? fmt::format("is of epoch {}", found) : "is missing", epoch));
@@ -409,6 +526,7 @@ Metrics Training::last_result() {
 
 /// The best epoch's model on the test split. It takes the place of the last one.
 Metrics Training::best_result() {
+  world_.meet();  // process 0 has written the file
   read_weights(best_path(), modules_, owner_);
   Metrics metrics = evaluate_split(run_, Split::test, stop_);
   metrics["best_epoch"] = static_cast<double>(position_.best.epoch);
@@ -430,6 +548,19 @@ void Training::abandon(const std::string& reason) {
     write_status(RunState::interrupted, {}, reason);
   } catch (const Error&) {  // a full disk has no room for a status either: the first error counts
   }
+}
+
+void Training::go_on_without(RunState state, const std::string& reason) {
+  if (std::exchange(ended_, true)) return;
+  home_.go_back();
+  if (log_ == nullptr) return;  // it does not write, or has not begun
+  // The weights are those of the last whole step. Rows that others carried are gone with them.
+  if ((between_epochs() || !continuing_) && !trained() && position_.step > 0) {
+    continuing_ = false;
+    carried_ = {};
+    save();
+  }
+  end(state, {}, reason);
 }
 
 void Training::end(RunState state, const Metrics& metrics, const std::string& reason) {
@@ -454,6 +585,7 @@ void Training::write_status(RunState state, const Metrics& metrics, const std::s
   status_.metrics = metrics;
   status_.reason = reason;
   home_.check("training");
+  if (!writes()) return;
   if (status_.finished()) log_->sync();  // a finished run's status says what its lines are
   folder_.write_status(status_);
 }
@@ -463,6 +595,7 @@ void Training::write_line(const Metrics& metrics, const std::string& split) {
 }
 
 void Training::write_line(nlohmann::json line, const std::string& split, std::int64_t step) {
+  if (!writes()) return;
   line["split"] = split;
   line["step"] = step;
   line["epoch"] = epoch_at(step);

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
 #include "framework/base/files.h"
@@ -15,10 +16,12 @@
 #include "framework/train/attention_log.h"
 #include "framework/train/checkpoint.h"
 #include "framework/train/costs.h"
+#include "framework/train/parts.h"
 #include "framework/train/run.h"
 #include "framework/train/step.h"
 #include "framework/train/tensorboard.h"
 #include "framework/train/training_parts.h"
+#include "framework/train/world.h"
 
 namespace attnlab {
 
@@ -52,14 +55,16 @@ class Training {
   /// Between two epochs: evaluates the one that is done, ends the run after the last.
   /// @throws Interrupted when asked to stop meanwhile.
   void turn_epoch();
-  /// The batches of the epoch, from the present step on.
+  /// The batches of the epoch, from the present step on. Not with `train.parts`.
   Loader& batches();
+  /// What the next step trains on; nothing at the end of the epoch.
+  std::optional<StepBatch> next();
   /// Records what the attention layers make of the batch, where that is due before the next step.
   void look(const BatchPart& batch);
   /// Every step begins with random numbers of its own, so that a resumed run draws the same.
   void seed_step() const;
   /// Leaves the gradients of a batch in the parameters of model and task. @returns the loss.
-  double backward(const Batch& batch);
+  double backward(const StepBatch& batch);
   /// Updates the parameters by their gradients, or ends the run where the loss diverged.
   void update(double loss, const BatchPart& batch);
   /// Adds to the time spent in training, and within it in model and optimiser. [s]
@@ -70,6 +75,10 @@ class Training {
   void interrupt();
   /// Stops without a checkpoint, because of something that went wrong elsewhere.
   void abandon(const std::string& reason);
+  /// Stops where it is since other processes of the run are gone; with a checkpoint where this
+  /// process has all that one needs.
+  /// @param state  interrupted, or failed where one of them had an error of its own
+  void go_on_without(RunState state, const std::string& reason);
   /// Whether the run came to an end or was interrupted.
   bool ended() const { return ended_; }
   /// What was recorded last.
@@ -83,14 +92,23 @@ class Training {
   std::string checkpoint_path() const { return folder_.file("checkpoint.safetensors"); }
   std::string best_path() const { return folder_.file("best.safetensors"); }
   bool trained() const;
+  bool in_parts() const { return train_.parts > 1; }
+  bool writes() const { return world_.first(); }
+  void agree_on_weights(const std::string& stands, const std::string& remedy);
+  void check_rows(const EpochPlan& plan) const;
+  void keep_own_rows();
+  NamedTensors all_rows();
   std::int64_t epochs_done() const;
+  bool between_epochs() const;
   double epoch_at(std::int64_t step) const;
   bool log_due() const { return (position_.step + 1) % train_.log_every == 0; }
   bool go_to_checkpoint();
-  CheckpointParts checkpoint_parts() { return {modules_, parts_.optimizer, carried_}; }
+  CheckpointParts checkpoint_parts(NamedTensors& carried) {
+    return {modules_, parts_.optimizer, carried};
+  }
   void write_position();
   void save();
-  bool just_saved() const;
+  bool just_saved();
   void open_epoch(std::int64_t workers);
   std::vector<LayerSummary> summaries(const Batch& batch, const NamedTensors& carried);
   void log_attention(const Batch& batch, const NamedTensors& carried);
@@ -115,6 +133,7 @@ class Training {
   void report(ProgressEvent::Kind kind, const Metrics& metrics);
 
   BuiltRun& run_;
+  World& world_;
   const TrainOptions& train_;
   const RunFolder& folder_;
   ProgressSink& progress_;
@@ -129,8 +148,10 @@ class Training {
   RunStatus status_;
   Metrics test_metrics_;
   std::unique_ptr<Loader> loader_;  ///< of the epoch that is being trained; else null
+  PartPlan cut_;                    ///< what it makes, with `train.parts`
+  std::int64_t epoch_ = 0;          ///< which epoch that is
   bool continuing_ = false;         ///< whether the epoch's batches continue each other
-  NamedTensors carried_;            ///< from the last batch to the next
+  NamedTensors carried_;            ///< from the last batch to the next: this process's rows
   NamedTensors carried_before_;     ///< to the last batch
   Metrics loss_parts_;              ///< what the task recorded of the step, where a line is due
   std::unique_ptr<LineWriter> log_;
@@ -139,6 +160,8 @@ class Training {
   WorkingFolder home_;
   Clock::time_point began_ = Clock::now(), saved_ = began_;
   double seconds_before_ = 0, saving_seconds_ = 0;
+  std::int64_t units_of_step_ = 0;  ///< with `train.parts`
+  bool save_now_ = false;           ///< likewise: process 0 has said so
   bool ended_ = false, traced_ = false, tell_steps_ = true;
   bool first_step_ = true;  ///< of this process
 };

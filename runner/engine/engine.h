@@ -14,6 +14,7 @@ int run_command(const Words& words);
 int eval_command(const Words& words);
 int sample_command(const Words& words);
 int detect_command(const Words& words);
+int segment_command(const Words& words);
 int show_command(const Words& words);
 int probe_command(const Words& words);
 int match_command(const Words& words);

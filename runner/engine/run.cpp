@@ -17,6 +17,7 @@
 #include "runner/engine/engine.h"
 #include "runner/engine/open_run.h"
 #include "runner/engine/run_jobs.h"
+#include "runner/engine/together.h"
 #include "runner/usages.h"
 
 namespace attnlab {
@@ -172,6 +173,94 @@ bool run_job(const RunJob& job, Registry& registry, const Arguments& arguments,
   return true;
 }
 
+/// The same in several processes. Which evaluations are left, the first one sees to in the end,
+/// when the others need not wait for it.
+void run_job_together(const RunJob& job, Registry& registry, const Arguments& arguments,
+                      ProgressSink& progress, const std::shared_ptr<World>& world) {
+  const bool accept = arguments.has("accept-changes");
+  if (!job.note.empty()) progress.say(job.note);
+  if (world->first_says(world->first() && finished_before(job, progress))) return;
+  BuiltRun run = ready_run(job, registry, accept);
+  run.world = world;
+  check_same_run(*world, job, run);
+  tell_left_out(run, progress);
+  tell_products(run, progress);
+  const std::unique_ptr<RunLock> lock = world->first() ? held(job, registry.catalogue()) : nullptr;
+  if (world->first_says(world->first() && finished_before(job, progress))) return;
+  check_sees_folder(*world, job);
+  const bool profiled = arguments.has("profile") && world->first();
+  train(job, run, profiled, progress);
+  progress.say("  " + job.folder.path());
+}
+
+/// Whether other processes are gone, and the error does not say which.
+bool is_nameless(const std::exception& error) {
+  return dynamic_cast<const WorldError*>(&error) != nullptr &&
+         dynamic_cast<const LostProcess*>(&error) == nullptr;
+}
+
+/// Tells the others why this process ends, where it is not their end that it noticed.
+void leave(World& world, const std::exception& error) {
+  if (dynamic_cast<const WorldError*>(&error) == nullptr) world.leave(text_of(error));
+}
+
+/// All runs of a command, in several processes. Where one fails, the processes part.
+int run_jobs_together(const std::vector<RunJob>& jobs, Registry& registry,
+                      const Arguments& arguments, ProgressSink& progress,
+                      const std::shared_ptr<World>& world) {
+  const auto asked = [&] { return stop_requested() || world->stop(); };
+  for (const RunJob& job : jobs) {
+    EndRecorder noted(progress);
+    try {
+      run_job_together(job, registry, arguments, noted, world);
+    } catch (const ConfigError&) {
+      throw;
+    } catch (const std::exception& error) {
+      if (asked()) return kInterrupted;
+      leave(*world, error);
+      report_failure(job, error, noted);
+      complain_of_run(job, error);
+      if (is_nameless(error)) complain(world->missing().text, error);
+      return kRunFailed;
+    }
+    if (asked()) return kInterrupted;
+  }
+  if (!world->first()) return kDone;
+  const bool accept = arguments.has("accept-changes");
+  bool all = true;
+  for (const RunJob& job : jobs) {
+    all &= done_for_one(jobs.size() == 1, [&] { evaluate_left(job, registry, accept, progress); });
+    if (stop_requested()) return kInterrupted;
+  }
+  return all ? kDone : kRunFailed;
+}
+
+/// Joins the other processes of this one. @returns the exit code.
+int run_together_with(const std::shared_ptr<World>& world, Registry& registry,
+                      const Arguments& arguments, ProgressMode mode) {
+  try {
+    for (const char* option : {"ensemble", "dry-run"}) {
+      if (!arguments.has(option)) continue;
+      throw ConfigError(
+          fmt::format("--{}: is for one process, and this is one of {}; leave it out, "
+                      "or start one",
+                      option, world->size()));
+    }
+    const std::vector<RunJob> jobs = jobs_of(arguments, registry, world->first());
+    const auto progress = make_progress(world->first() ? mode : ProgressMode::none,
+                                        static_cast<std::int64_t>(jobs.size()));
+    check_together(*world, jobs);
+    check_fresh(jobs, arguments.has("resume"));
+    world->meet();  // all have looked, before the first one writes
+    return run_jobs_together(jobs, registry, arguments, *progress, world);
+  } catch (const WorldError& error) {
+    throw LostProcess(fmt::format("{}; {}", world->missing().text, error.what()));
+  } catch (const std::exception& error) {
+    leave(*world, error);
+    throw;
+  }
+}
+
 /// Evaluations that are left of finished ones are made up for. @param all  becomes false where one
 /// could not be had
 /// @throws as `check_ensemble`.
@@ -237,6 +326,8 @@ int run_command(const Words& words) {
   if (arguments.help) return kDone;
   Registry registry(Catalogue::of_this_program());
   const ProgressMode mode = parse_progress_mode(arguments.text("progress", "auto"));
+  const std::shared_ptr<World> world = world_of_this_process();
+  if (world->size() > 1) return run_together_with(world, registry, arguments, mode);
   if (arguments.has("dry-run")) return dry_run(arguments, registry, mode);
   if (arguments.has("profile") && arguments.has("ensemble")) {
     throw ConfigError("--profile shows the steps of one run: leave out --ensemble");

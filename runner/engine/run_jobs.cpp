@@ -56,8 +56,8 @@ Identity identity_with_data(const Experiment& experiment, Registry& registry) {
 }
 
 /// The runs that a word names: a run's folder, or an experiment with its seeds.
-std::vector<RunJob> jobs_of(const std::string& what, const Arguments& arguments,
-                            Registry& registry) {
+std::vector<RunJob> jobs_of(const std::string& what, const Arguments& arguments, Registry& registry,
+                            bool record) {
   const Catalogue& catalogue = registry.catalogue();
   if (fs::exists(what + "/config.yaml")) {
     if (!arguments.overrides.empty()) {
@@ -80,7 +80,7 @@ std::vector<RunJob> jobs_of(const std::string& what, const Arguments& arguments,
     const RunFolder fresh = cell.front().folder;
     decide(cell, {.accept_revision = arguments.has("accept-revision")});
     const bool finished = cell.front().action == CellAction::finished;
-    if (!arguments.has("dry-run")) record_accepted(cell);
+    if (record && !arguments.has("dry-run")) record_accepted(cell);
     jobs.push_back({experiment, seed, finished ? cell.front().folder : fresh, identity,
                     finished ? source_note(experiment, seed, cell.front().folder, catalogue)
                              : revision_note(cell.front())});
@@ -144,10 +144,10 @@ class SharedData {
 
 }  // namespace
 
-std::vector<RunJob> jobs_of(const Arguments& arguments, Registry& registry) {
+std::vector<RunJob> jobs_of(const Arguments& arguments, Registry& registry, bool record) {
   std::vector<RunJob> jobs;
   for (const std::string& word : arguments.words) {
-    for (RunJob& job : jobs_of(word, arguments, registry)) jobs.push_back(std::move(job));
+    for (RunJob& job : jobs_of(word, arguments, registry, record)) jobs.push_back(std::move(job));
   }
   return jobs;
 }

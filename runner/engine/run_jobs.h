@@ -30,8 +30,9 @@ struct RunJob {
 };
 
 /// The runs that the words name: runs' folders, and experiments with their seeds.
+/// @param record  whether finished runs that are counted by --accept-revision are marked
 /// @throws ConfigError, DataMissingError.
-std::vector<RunJob> jobs_of(const Arguments& arguments, Registry& registry);
+std::vector<RunJob> jobs_of(const Arguments& arguments, Registry& registry, bool record = true);
 
 /// @throws ConfigError for a run that was begun, without `--resume`.
 void check_fresh(const std::vector<RunJob>& jobs, bool resume);

@@ -3,6 +3,8 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <thread>
 
 #include "tests/support/data_files.h"
@@ -383,6 +385,36 @@ TEST(Loader, AugmentsEachCopyOfARepeatedExampleInItsOwnWay) {
     EXPECT_NE(draw(0), draw(1));
     EXPECT_NE(draw(0), draw(2));
     EXPECT_NE(draw(1), draw(2));
+  }
+}
+
+TEST(Loader, HandsOutSomeBatchesAsTheyAreAmongAll) {
+  const Numbers dataset;
+  using Numbered = std::vector<std::int64_t>;
+  const RandomStreams streams(4);
+  const EpochPlan plan = dataset.plan(
+      {.training = true, .batch_size = 10, .repeat = 3, .epoch = 1, .streams = streams});
+  for (const std::int64_t workers : {0, 2}) {
+    const auto loader_of = [&](const std::optional<Numbered>& only, std::int64_t first) {
+      LoaderSettings settings{.augment = true, .epoch = 1, .first_batch = first};
+      settings.workers = workers;
+      settings.only = only;
+      return std::make_unique<Loader>(dataset, streams, plan, settings);
+    };
+    const auto all = loader_of(std::nullopt, 0), some = loader_of(Numbered{1, 4, 5, 9}, 1);
+    EXPECT_EQ(some->batches(), 4);
+    for (std::int64_t number = 0; number < 10; ++number) {
+      const Batch batch = *all->next();
+      if (number != 4 && number != 5 && number != 9) continue;
+      EXPECT_TRUE(some->next()->fields.at("x").equal(batch.fields.at("x"))) << number;
+    }
+    EXPECT_FALSE(some->next());
+    EXPECT_THAT(message_of<DataError>([&] {
+                  loader_of(Numbered{1, 1}, 0);
+                }),
+                HasSubstr("batch 1 cannot be handed out after batch 1"));
+    EXPECT_THAT(message_of<DataError>([&] { loader_of(Numbered{1000}, 0); }),
+                HasSubstr("the plan has"));
   }
 }
 

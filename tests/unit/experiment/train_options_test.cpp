@@ -1,6 +1,8 @@
 // Rules between options of `train`.
 #include "framework/experiment/train_options.h"
 
+#include <fmt/format.h>
+
 #include "framework/experiment/keys.h"
 #include "framework/manifest/option_lookup.h"
 #include "tests/support/made_parts.h"
@@ -116,6 +118,24 @@ TEST(TrainOptions, RefuseContradictionsAllAtOnceEachWithItsPlace) {
           "'onecycle' rises, too; set one of the two",
           "f.yaml:14:16: train.average.end: no mean is kept without train.average.decay; set that "
           "too"));
+}
+
+TEST(TrainOptions, RefusePartsThatProcessesCannotShareOut) {
+  EXPECT_THAT(problems("{parts: 8, processes: 4}"), IsEmpty());
+  EXPECT_THAT(problems("{parts: 8, batch_size: 4, batching: {budget: 100}}"), IsEmpty());
+  EXPECT_THAT(problems("{parts: 6}"),
+              ElementsAre("f.yaml:1:9: train.parts: 6 is no power of two; take 1, 2, 4, 8, ..."));
+  EXPECT_THAT(problems("{parts: 8, batch_size: 4}"),
+              ElementsAre(HasSubstr("f.yaml:1:9: train.parts: 8 is more than train.batch_size 4")));
+  EXPECT_THAT(problems("{parts: 8, accumulate: 2}"),
+              ElementsAre(HasSubstr("train.parts: train.accumulate cuts the batch, too")));
+  for (const char* count : {"3", "6", "16"}) {
+    EXPECT_THAT(problems(fmt::format("{{parts: 8, processes: {}}}", count)),
+                ElementsAre(::testing::AllOf(HasSubstr("f.yaml:1:23: train.processes: "),
+                                             HasSubstr("cannot share train.parts 8"),
+                                             HasSubstr("take another number"))));
+  }
+  EXPECT_THAT(problems("{processes: 3}"), ElementsAre(HasSubstr("set train.parts: 4")));
 }
 
 TEST(TrainOptions, AskForWhatAScheduleNeeds) {

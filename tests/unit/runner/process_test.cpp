@@ -34,6 +34,17 @@ TEST(RunSelf, LeavesNoChildBehindWhenItsReaderThrows) {
   EXPECT_FALSE(has_children());
 }
 
+TEST(NoteSignals, CountsThem) {
+  const auto count = [] {
+    note_signals();
+    const int before = signals_noted();
+    std::raise(SIGTERM);
+    std::raise(SIGTERM);
+    std::_Exit(interrupted() ? signals_noted() - before : 0);
+  };
+  EXPECT_EXIT(count(), ::testing::ExitedWithCode(2), "") << "a second one is another request";
+}
+
 TEST(RunSelf, KillsWhatTakesTooLong) {
   const TempFolder folder;
   std::vector<std::string> lines;

@@ -1,6 +1,7 @@
 // Entries of `evaluate:` of a finished run.
 #include "framework/train/entries.h"
 
+#include <atomic>
 #include <filesystem>
 #include <functional>
 
@@ -9,6 +10,7 @@
 #include "framework/config/compose.h"
 #include "framework/runs/missing_evaluations.h"
 #include "tests/support/plugins.h"
+#include "tests/support/thread_world.h"
 #include "tests/support/tiny_parts.h"
 
 namespace attnlab::entries_test {
@@ -180,6 +182,38 @@ TEST_F(Entries, ThatFailAreFiledWhereTheRunIsWhereverTheyThrow) {
   const Evaluations filed = read_evaluations(run_.path());
   ASSERT_EQ(filed.records.size(), 1U);
   EXPECT_EQ(filed.records[0].reason, "lost its way");
+}
+
+TEST_F(Entries, OfEachEpochAreLeftOutWhereTheyFailInAllProcesses) {
+  const Experiment experiment = asked("  held: {split: validation, when: each}\n");
+  std::vector<BuiltRun> runs;
+  std::vector<std::shared_ptr<Told>> tasks;
+  for (int i = 0; i < 2; ++i) {
+    BuiltRun& run = runs.emplace_back(build_run(experiment, 0, registry()));
+    run.task = tasks.emplace_back(std::make_shared<Told>());
+    run.each = each_evaluations(run, registry());
+  }
+  const auto complaints = [&](const std::function<Metrics(std::int64_t)>& answer) {
+    std::atomic<int> count{0};
+    testing::in_world(2, [&](const std::shared_ptr<World>& world) {
+      const auto rank = static_cast<std::size_t>(world->rank());
+      runs[rank].world = world;
+      tasks[rank]->answer = [&] { return answer(world->rank()); };
+      runs[rank].each->evaluate(runs[rank], Split::validation, {}, stop_,
+                                [&](const std::string&) { ++count; });
+      world->meet();
+    });
+    return count.load();
+  };
+  EXPECT_EQ(complaints([](std::int64_t) -> Metrics { throw DataError("no answer"); }), 2);
+  EXPECT_EQ(message_of<DataError>([&] {
+              complaints([](std::int64_t rank) -> Metrics {
+                if (rank == 1) throw DataError("a hole in its disk");
+                return {};
+              });
+            }),
+            "a hole in its disk")
+      << "with an entry less, its calls would not fit those of the other";
 }
 
 TEST_F(Entries, CannotHaveTheNameOfTheRunsOwnMetrics) {
