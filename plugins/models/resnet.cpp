@@ -42,9 +42,11 @@ class ResNetModel final : public Model {
     start_uniform(*head_);
   }
 
-  NamedTensors forward(const Batch& batch, ForwardPass&) override {
+  NamedTensors forward(const Batch& batch, ForwardPass& pass) override {
     const Tensor images = batch.fields.at("image").to(head_->weight.scalar_type());
-    return {{"logits", head_->forward(net_->forward({images, {}}).map.mean({2, 3}))}};
+    const Tensor map = net_->forward({images, {}}).map;
+    if (pass.features != nullptr) add_map(*pass.features, map);
+    return {{"logits", head_->forward(map.mean({2, 3}))}};
   }
 
   std::int64_t depth(const std::string& name) const override {
@@ -66,6 +68,6 @@ ATTNLAB_PLUGIN(model, ResNetModel, ResNetModelOptions,
                 .citation = "He et al., Deep Residual Learning, CVPR 2016",
                 .licence = "Apache-2.0",
                 .takes = {"image"},
-                .gives = {"logits"}})
+                .gives = {"logits", "layer_features?"}})
 
 }  // namespace attnlab

@@ -52,7 +52,9 @@ class SwinModel final : public Model {
 
   NamedTensors forward(const Batch& batch, ForwardPass& pass) override {
     const Tensor images = batch.fields.at("image").to(head_->weight.scalar_type());
-    return {{"logits", head_->forward(net_->forward({images, {}}, pass.trace).map.mean({2, 3}))}};
+    const Tensor map = net_->forward({images, {}}, pass.trace).map;
+    if (pass.features != nullptr) add_map(*pass.features, map);
+    return {{"logits", head_->forward(map.mean({2, 3}))}};
   }
 
   std::int64_t depth(const std::string& name) const override {
@@ -77,7 +79,7 @@ ATTNLAB_PLUGIN(model, SwinModel, SwinModelOptions,
                 .citation = "Liu et al., Swin Transformer V2, CVPR 2022, arXiv:2111.09883",
                 .licence = "Apache-2.0",
                 .takes = {"image"},
-                .gives = {"logits"},
+                .gives = {"logits", "layer_features?"},
                 .needs = {"bias", "pair_mask"}})
 
 }  // namespace attnlab

@@ -17,6 +17,7 @@
 #include "runner/engine/output_path.h"
 #include "runner/inspect/drawing.h"
 #include "runner/inspect/image_bytes.h"
+#include "runner/inspect/own_pictures.h"
 #include "runner/usages.h"
 
 namespace attnlab {
@@ -71,12 +72,6 @@ void check(const DetectRequest& request, const BuiltRun& run) {
                : "--prompt: this detector knows its classes, and takes no prompt; leave it out");
 }
 
-Node list_of(const Words& words) {
-  Node list = Node::list();
-  for (const std::string& word : words) list.items().push_back(Node::scalar(word, {}, true));
-  return list;
-}
-
 /// The pictures, prepared as those were that the run was trained on.
 std::shared_ptr<Dataset> as_trained(const DetectRequest& request, const BuiltRun& run,
                                     Registry& registry) {
@@ -89,23 +84,6 @@ std::shared_ptr<Dataset> as_trained(const DetectRequest& request, const BuiltRun
   options.set("prompt", Node::scalar(request.prompt, {}, true));
   return registry.dataset(part_of(Kind::dataset, "pictures", options, registry.catalogue()),
                           {run.streams});
-}
-
-/// A picture to draw on: as it is stored, or smaller where that is enormous.
-Pixels to_draw_on(const std::string& path, std::int64_t longer_side, Registry& registry) {
-  Node options = Node::map();
-  options.set("files", list_of({path}));
-  options.set("size", Node::scalar(std::to_string(std::clamp<std::int64_t>(longer_side, 8, 8192))));
-  for (const auto& [name, value] : {std::pair{"mean", "0"}, {"std", "1"}}) {
-    options.set(name, Node::list()).items().assign(3, Node::scalar(value));
-  }
-  const auto dataset = registry.dataset(
-      part_of(Kind::dataset, "pictures", options, registry.catalogue()), DatasetSetup{});
-  const Tensor levels = dataset->example(Split::test, 0, nullptr).at("image").mul(255).round();
-  const Tensor bytes = levels.permute({1, 2, 0}).to(at::kByte).contiguous();
-  Pixels pixels(bytes.size(0), bytes.size(1), 3);
-  std::copy_n(bytes.data_ptr<std::uint8_t>(), bytes.numel(), pixels.bytes.data());
-  return pixels;
 }
 
 /// One answer, its edges in shares of the picture.
@@ -186,26 +164,15 @@ json record_of(const BuiltRun& run, const std::vector<Found>& found, double heig
   return boxes;
 }
 
-/// @throws ConfigError where a drawing would take the place of a picture that is read.
-void check_outputs(const DetectRequest& request, const OutputPath& out, const Words& names) {
-  Words inputs = request.pictures;
-  if (!request.prompt.empty()) inputs.push_back(request.prompt);
-  for (const std::string& name : names) {
-    const std::string path = out.file(name).whole;
-    for (const std::string& input : inputs) {
-      std::error_code missing;  // what is not there yet is no input
-      if (!std::filesystem::equivalent(path, input, missing)) continue;
-      throw ConfigError(
-          fmt::format("--out {}: would write over {}; choose another folder", request.out, input));
-    }
-  }
-}
-
 int detect(const BuiltRun& run, const DetectRequest& request, const OutputPath& out,
            Registry& registry) {
   const WorkingFolder home;  // each picture is opened when its turn comes, by the path given
   const Words names = file_names(request.pictures);
-  check_outputs(request, out, names);
+  Words inputs = request.pictures;
+  if (!request.prompt.empty()) inputs.push_back(request.prompt);
+  for (const std::string& name : names) {
+    check_writes_over_none(request.out, out.file(name), inputs, "choose another folder");
+  }
   const auto pictures = as_trained(request, run, registry);
   json record = {{"run", request.run}, {"score", request.score}, {"pictures", json::array()}};
   if (!request.prompt.empty()) record["prompt"] = request.prompt;
@@ -219,7 +186,7 @@ int detect(const BuiltRun& run, const DetectRequest& request, const OutputPath& 
     const auto width = batch.fields.at("size")[0][1].item<std::int64_t>();
     const std::vector<Found> found = found_in(run, batch, request);
     home.check("the model");
-    Pixels picture = to_draw_on(path, std::max(height, width), registry);
+    Pixels picture = stored_picture(path, std::max(height, width), registry);
     draw(run, found, picture);
     const OutputPath drawn = out.file(names[i]);
     drawn.write([&](const std::string& file) { write_picture(file, picture); });

@@ -1,6 +1,6 @@
 // attnlab show: test examples with what a run's model answers, kept beside the run for its report.
 // Of graphs: graphs.json, which framework/report/graph_pictures.h reads; of clouds: clouds.json; of
-// detectors: boxes.json; of classifiers of images: images.json.
+// detectors: boxes.json; of segmentation: label_maps.json; of classifiers of images: images.json.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,6 +20,7 @@
 #include "runner/inspect/show_clouds.h"
 #include "runner/inspect/show_graphs.h"
 #include "runner/inspect/show_images.h"
+#include "runner/inspect/show_label_maps.h"
 #include "runner/usages.h"
 
 namespace attnlab {
@@ -92,8 +93,8 @@ ShowRequest show_request(const Arguments& arguments) {
   return request;
 }
 
-/// What is drawn of a dataset's examples: "graphs", "clouds", "boxes" or "images"; empty: nothing
-/// yet.
+/// What is drawn of a dataset's examples: "graphs", "clouds", "boxes", "label_maps" or "images";
+/// empty: nothing yet.
 std::string kind_of(const DatasetInfo& info) {
   const auto gives = [&](const std::string& name) {
     return std::any_of(info.fields.begin(), info.fields.end(),
@@ -102,6 +103,7 @@ std::string kind_of(const DatasetInfo& info) {
   if (gives("edges@edge>node")) return "graphs";
   if (gives("coord@point") && gives("inverse@point>voxel")) return "clouds";
   if (gives("box@box")) return "boxes";
+  if (gives("image") && gives("label_map")) return "label_maps";
   const bool pictures = gives("image") && gives("class") && info.field("image").shape.size() == 3;
   return pictures ? "images" : "";
 }
@@ -110,7 +112,8 @@ std::string kind_of(const DatasetInfo& info) {
 void check_options(const ShowRequest& request, const std::string& kind, const DatasetInfo& info) {
   const auto check = [&](bool given, const char* drawn, const char* what) {
     if (!given || kind == drawn) return;
-    throw ConfigError(fmt::format("{}; dataset '{}' gives {}", what, info.name, kind));
+    throw ConfigError(fmt::format("{}; dataset '{}' gives {}", what, info.name,
+                                  kind == "label_maps" ? "label maps" : kind));
   };
   check(request.node >= 0, "graphs", "--node chooses a node of a graph");
   check(request.point >= 0, "clouds", "--point chooses a point of a cloud");
@@ -147,6 +150,14 @@ json pictures_of(const std::string& kind, BuiltRun& run, const RunFolder& folder
                               registry);
   }
   json pictures = json::array();
+  if (kind == "label_maps") {
+    const PixelAnswers answers(run, request.run);
+    for (const std::int64_t index : indices) {
+      if (stop_requested()) throw Interrupted();
+      pictures.push_back(picture_of_label_map(run, answers, index));
+    }
+    return pictures;
+  }
   for (const std::int64_t index : indices) {
     if (stop_requested()) throw Interrupted();
     pictures.push_back(kind == "graphs"   ? picture_of_graph(run, index, request.node)
@@ -171,8 +182,9 @@ int show_command(const Words& words) {
   if (kind.empty() || run.dataset->size(Split::test) == 0) {
     throw ConfigError(fmt::format("{}: dataset '{}' has no {}", request.run, info.name,
                                   kind.empty()
-                                      ? "graphs, no clouds of points, no boxes and no images of "
-                                        "one size with classes, and nothing else is shown"
+                                      ? "graphs, no clouds of points, no boxes, no label maps and "
+                                        "no images of one size with classes, and nothing else is "
+                                        "shown"
                                       : "test split"));
   }
   check_options(request, kind, info);
@@ -189,7 +201,8 @@ int show_command(const Words& words) {
     write_file(path, json_text(json{{kind, pictures}}, -1));
   });
   std::cout << fmt::format("{}: {} test {}; `attnlab report` draws them\n", file.given,
-                           pictures.size(), kind == "boxes" ? "examples" : kind);
+                           pictures.size(),
+                           kind == "boxes" || kind == "label_maps" ? "examples" : kind);
   return kDone;
 }
 

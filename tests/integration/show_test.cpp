@@ -181,7 +181,7 @@ TEST_F(Show, SaysWhatIsWrong) {
   EXPECT_THAT(
       refusal({"show", run_folder("toy/standard")}),
       HasSubstr(
-          "has no graphs, no clouds of points, no boxes and no images of one size with classes"));
+          "has no graphs, no clouds of points, no boxes, no label maps and no images of one size"));
 }
 
 }  // namespace

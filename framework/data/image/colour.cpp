@@ -101,6 +101,29 @@ void change_saturation(Pixels& image, double factor) {
   if (image.channels == 3) blend_grey(image, static_cast<float>(factor));
 }
 
+void turn_hue(Pixels& image, double degrees) {
+  if (image.channels != 3) return;
+  const auto turn = static_cast<float>(degrees / 60);
+  for (std::size_t i = 0; i + 2 < image.bytes.size(); i += 3) {
+    std::uint8_t* pixel = image.bytes.data() + i;
+    const float red = pixel[0], green = pixel[1], blue = pixel[2];
+    const float most = std::max({red, green, blue});
+    const float chroma = most - std::min({red, green, blue});
+    if (chroma == 0) continue;
+    const float sixth = most == red     ? (green - blue) / chroma
+                        : most == green ? (blue - red) / chroma + 2
+                                        : (red - green) / chroma + 4;
+    const float hue = sixth + turn;
+    // Channel n of 5, 3, 1: most - chroma max(0, min(k, 4 - k, 1)), k = n + hue modulo 6.
+    for (int c = 0; c < 3; ++c) {
+      float k = std::fmod(static_cast<float>(5 - 2 * c) + hue, 6.0f);
+      if (k < 0) k += 6;
+      const float away = std::max(0.0f, std::min({k, 4 - k, 1.0f}));
+      pixel[c] = cut(most - chroma * away + 0.5f);
+    }
+  }
+}
+
 void change_sharpness(Pixels& image, double factor) {
   const Pixels original = image;
   const std::int64_t channels = image.channels, step = image.width * channels;

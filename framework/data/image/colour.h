@@ -6,7 +6,7 @@
 //   saturation = blend(grey, x, f)                         sharpness  = blend(smoothed, x, f)
 //   posterise keeps the upper bits                         solarise   = 255 - x where x >=
 //   threshold equalise makes each channel's histogram flat           autocontrast stretches it to
-//   0..255
+//   0..255   hue turns that of HSV, which is not rounded (Pillow keeps it in a byte)
 //
 // Cost: a pass or two over the bytes; blur: one for each of 6 radius + 1 taps and direction.
 #pragma once
@@ -19,6 +19,9 @@ void change_brightness(Pixels& image, double factor);
 void change_contrast(Pixels& image, double factor);
 /// An image of one channel stays as it is.
 void change_saturation(Pixels& image, double factor);
+/// The hue of HSV turned by an angle. An image of one channel stays as it is.
+/// @param degrees  of 360
+void turn_hue(Pixels& image, double degrees);
 /// Smoothed by [1 1 1; 1 5 1; 1 1 1] / 13; the outermost pixels are not.
 void change_sharpness(Pixels& image, double factor);
 

@@ -17,6 +17,7 @@
 #include "framework/data/pictures/image_file.h"
 #include "framework/data/pictures/labelled_files.h"
 #include "framework/data/pictures/picture_files.h"
+#include "framework/data/segmentation/palette.h"
 
 namespace attnlab {
 namespace {
@@ -260,16 +261,6 @@ Files camvid_files(const std::string& root, const std::string& set) {
 
 // --- VOC ----------------------------------------------------------------------------------------
 
-/// VOC's colour of a number: its bits, one for each channel in turn, the lowest first, become the
-/// channels' bits from the highest on.
-std::uint32_t voc_colour(std::uint32_t number) {
-  std::uint32_t channels[3] = {0, 0, 0};
-  for (std::uint32_t bit = 0; bit < 8; ++bit) {
-    for (std::uint32_t c = 0; c < 3; ++c) channels[c] |= (number >> (3 * bit + c) & 1) << (7 - bit);
-  }
-  return channels[0] << 16 | channels[1] << 8 | channels[2];
-}
-
 /// The folder before a set's name, with its slash, and the name alone.
 std::pair<std::string, std::string> parts_of_set(const std::string& set) {
   const std::size_t slash = set.rfind('/');
@@ -367,7 +358,8 @@ LabelledSplits read_voc_labels(const LabelLayoutOptions& options, const std::str
         0, 255);
     for (std::uint32_t number = 0; number < 256; ++number) {
       if (rule.classes[number] != LabelRule::kRefused) {
-        rule.colours.emplace(voc_colour(number), rule.classes[number]);
+        const ClassColour colour = voc_colour(number);
+        rule.colours.emplace(colour[0] << 16 | colour[1] << 8 | colour[2], rule.classes[number]);
       }
     }
     return rule;

@@ -70,6 +70,15 @@ class OneSize {
 
 }  // namespace
 
+Tensor shown_picture(const Pixels& stored, const LabelFramingOptions& framing,
+                     const PixelMap& map) {
+  const PictureSize size = shown_size({stored.height, stored.width}, framing);
+  const Tensor image = empty_kept({3, size.height, size.width});
+  write_image(framed(stored, size, {0, 0, size.height, size.width}), map, /*flip=*/false,
+              image.data_ptr<float>());
+  return image;
+}
+
 LabelledPictures::LabelledPictures(LabelledSplits splits, const LabelledPictureOptions& options)
     : splits_(std::move(splits)), options_(options), map_(map_of_colours(options)) {
   check(static_cast<const LabelFramingOptions&>(options));
@@ -173,10 +182,9 @@ NamedTensors LabelledPictures::make_example(Split split, std::int64_t index,
   const LabelMap labels = set(split)->labels(index);
   const PictureSize own{labels.height, labels.width};
   if (augmentation == nullptr) {
-    const PictureSize shown = shown_size(own, options_);
-    const Pixels pixels = framed(stored(split, index), shown, {0, 0, shown.height, shown.width});
-    return {{"image", image_of(pixels, /*flip=*/false, shown)},
-            {"shown", size_tensor(shown)},
+    const Tensor image = shown_picture(stored(split, index), options_, map_);
+    return {{"image", image},
+            {"shown", size_tensor({image.size(1), image.size(2)})},
             {"label_map", label_tensor(labels, /*flip=*/false, own)},
             {"size", size_tensor(own)}};
   }

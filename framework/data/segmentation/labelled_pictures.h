@@ -20,6 +20,9 @@
 
 namespace attnlab {
 
+/// A stored picture as evaluations show it, [3, h, w]. @param map  how it is normalised
+Tensor shown_picture(const Pixels& stored, const LabelFramingOptions& framing, const PixelMap& map);
+
 /// The pictures of one split, each with a label map of its own size. Thread-safe.
 class LabelledSet {
  public:

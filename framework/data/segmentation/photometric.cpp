@@ -38,28 +38,6 @@ void scale_saturation(Pixels& image, double factor) {
   }
 }
 
-void turn_hue(Pixels& image, double degrees) {
-  const auto turn = static_cast<float>(degrees / 60);
-  for (std::size_t i = 0; i + 2 < image.bytes.size(); i += 3) {
-    std::uint8_t* pixel = image.bytes.data() + i;
-    const float red = pixel[0], green = pixel[1], blue = pixel[2];
-    const float most = std::max({red, green, blue});
-    const float chroma = most - std::min({red, green, blue});
-    if (chroma == 0) continue;
-    const float sixth = most == red     ? (green - blue) / chroma
-                        : most == green ? (blue - red) / chroma + 2
-                                        : (red - green) / chroma + 4;
-    const float hue = sixth + turn;
-    // Channel n of 5, 3, 1: most - chroma max(0, min(k, 4 - k, 1)), k = n + hue modulo 6.
-    for (int c = 0; c < 3; ++c) {
-      float k = std::fmod(static_cast<float>(5 - 2 * c) + hue, 6.0f);
-      if (k < 0) k += 6;
-      const float away = std::max(0.0f, std::min({k, 4 - k, 1.0f}));
-      pixel[c] = rounded_byte(most - chroma * away);
-    }
-  }
-}
-
 void distort_colours(Pixels& image, Random& random) {
   const auto maybe = [&] { return random.uniform() < 0.5; };
   const auto factor = [&] { return random.uniform(0.5, 1.5); };

@@ -13,7 +13,7 @@
 #pragma once
 
 #include "framework/base/random.h"
-#include "framework/data/image/pixels.h"
+#include "framework/data/image/colour.h"
 
 namespace attnlab {
 
@@ -22,7 +22,5 @@ void distort_colours(Pixels& image, Random& random);
 
 /// The saturation of HSV times a factor, cut at 1.
 void scale_saturation(Pixels& image, double factor);
-/// The hue of HSV turned by an angle. @param degrees  of 360
-void turn_hue(Pixels& image, double degrees);
 
 }  // namespace attnlab

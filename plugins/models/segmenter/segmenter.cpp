@@ -4,9 +4,13 @@
 //   x = LayerNorm(layers([class token; patches] + positions)),  the class token dropped
 //   mask_logits [B, K, H / p, W / p] = decoder(x)               (decoder.h)
 //
+// With `backbone: swin` or `resnet` x are the cells of that network's last map (map_encoder.h) in
+// the patches' place, and p is its stride.
+//
 // A task resizes mask_logits to the picture's size. Images of another size than that of the
 // positions are taken, too: the positions are resized then, bilinear, as the public code does;
-// saved ones when they are read. Encoder and decoder are two stacks of layers, each counted from 0.
+// saved ones when they are read. Encoder and decoder are two stacks of layers, each counted from 0;
+// a ResNet has none.
 // An attention that reads places is told each patch's row and column, in patches; the class token
 // of the encoder and the classes of the decoder stand in the middle of the image.
 // Source: Strudel et al., Segmenter, ICCV 2021, arXiv:2105.05633, and its public code: norms with
@@ -21,11 +25,12 @@
 
 #include "framework/plugin.h"
 #include "plugins/models/segmenter/decoder.h"
+#include "plugins/models/segmenter/map_encoder.h"
 
 namespace attnlab {
 namespace {
 
-struct SegmenterOptions {
+struct SegmenterOptions : MapEncoderOptions {
   std::string preset;
   std::int64_t dim = 0, depth = 0, heads = 0;
   double mlp_ratio = 0;
@@ -40,7 +45,9 @@ struct SegmenterOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("preset", preset, "sizes of a published model; options below that are not 0 win over it");
-    v("dim", dim, range(0, 1 << 24), "channels of a token; 0: the preset's");
+    v("dim", dim, range(0, 1 << 24),
+      "channels of a token, with another backbone than vit of the mask transformer's; 0: the "
+      "preset's");
     v("depth", depth, range(0, 10000), "layers of the encoder; 0: the preset's");
     v("heads", heads, at_least(0), "attention heads, a divisor of dim; 0: the preset's");
     v("mlp_ratio", mlp_ratio, range(0, 64), "hidden channels of the MLP over dim; 0: 4");
@@ -61,22 +68,49 @@ struct SegmenterOptions {
     v("decoder_dropout", decoder_dropout, range(0, 0.99),
       "of the mask transformer: after attention and MLP, and of attention weights");
     v("norm_eps", norm_eps, range(0, 1), "added to the variance in each layer norm");
+    MapEncoderOptions::describe(v);
   }
 };
+
+/// @throws OptionError for an option that does nothing with another backbone than `vit`.
+void refuse_options_of_vit(const SegmenterOptions& o) {
+  const auto refuse = [&](const char* name, bool given) {
+    if (!given) return;
+    throw OptionError(name, fmt::format("is the ViT's, and backbone is {0}; leave it out (sizes of "
+                                        "{0} are its own options: swin, swin_window, resnet, "
+                                        "stages)",
+                                        o.backbone));
+  };
+  refuse("preset", !o.preset.empty());
+  refuse("depth", o.depth > 0);
+  refuse("patch_size", o.patch_size > 0);
+  refuse("size", o.size > 0);
+  refuse("dropout", o.dropout > 0);
+  refuse("attention_dropout", o.attention_dropout > 0);
+  if (o.backbone == "resnet" && o.drop_path > 0) {
+    throw OptionError("drop_path", "does nothing with backbone resnet; leave it out");
+  }
+}
 
 /// The options, checked. A size that is still 0 is in no preset.
 SegmenterOptions resolved(SegmenterOptions options) {
   if (options.mlp_ratio == 0) options.mlp_ratio = 4;
-  const auto need = [](const char* name, std::int64_t value) {
+  const bool vit = options.backbone == "vit";
+  if (!vit) refuse_options_of_vit(options);
+  const auto need = [&](const char* name, std::int64_t value) {
     if (value > 0) return;
-    throw OptionError(name,
-                      "is 0 and there is no preset to take it from; set it, or set preset to "
-                      "Ti, S, B or L");
+    throw OptionError(name, vit ? "is 0 and there is no preset to take it from; set it, or set "
+                                  "preset to Ti, S, B or L"
+                                : "is 0; set it: the mask transformer's own, which the backbone "
+                                  "does not give, or take decoder linear");
   };
+  if (!vit && options.decoder == "linear") return options;
   need("dim", options.dim);
-  need("depth", options.depth);
   need("heads", options.heads);
-  need("patch_size", options.patch_size);
+  if (vit) {
+    need("depth", options.depth);
+    need("patch_size", options.patch_size);
+  }
   if (options.dim % options.heads != 0) {
     throw OptionError("heads", fmt::format("{} heads do not divide dim {}; change either",
                                            options.heads, options.dim));
@@ -84,13 +118,17 @@ SegmenterOptions resolved(SegmenterOptions options) {
   return options;
 }
 
+/// [C, H, W] of the dataset's images; H and W -1 where they differ.
+const std::vector<std::int64_t>& image_shape(const DatasetInfo& data) {
+  const std::vector<std::int64_t>& image = data.field("image").shape;
+  if (image.size() == 3 && image[0] > 0) return image;
+  throw ShapeError(
+      fmt::format("segmenter needs images [C, H, W]; dataset '{}' gives others", data.name));
+}
+
 /// The patches of the images that positions are learned for.
 PatchOptions patches_of(const SegmenterOptions& options, const DatasetInfo& data) {
-  const std::vector<std::int64_t>& image = data.field("image").shape;
-  if (image.size() != 3 || image[0] < 1) {
-    throw ShapeError(
-        fmt::format("segmenter needs images [C, H, W]; dataset '{}' gives others", data.name));
-  }
+  const std::vector<std::int64_t>& image = image_shape(data);
   PatchOptions patches;
   patches.channels = image[0];
   patches.height = options.size > 0 ? options.size : image[1];
@@ -132,27 +170,23 @@ class Segmenter final : public Model {
       throw ShapeError(
           fmt::format("segmenter needs a dataset with classes; '{}' has none", setup.data.name));
     }
-    StackOptions layers = stack_of(o);
-    layers.depth = o.depth;
-    layers.drop_path = o.drop_path;
-    layers.dropout = o.dropout;
-    layers.attention_dropout = o.attention_dropout;
-    encoder_ = register_module("encoder", std::make_shared<SegmenterEncoder>(
-                                              patches_of(o, setup.data), layers, setup.attention));
+    const std::int64_t channels = make_encoder(setup);
     if (o.decoder == "linear") {
-      decoder_ = std::make_shared<LinearDecoder>(o.dim, classes_);
+      decoder_ = std::make_shared<LinearDecoder>(channels, classes_);
     } else {
-      layers = stack_of(o);
+      StackOptions layers = stack_of(o);
       layers.depth = o.decoder_depth;
       layers.drop_path = o.decoder_drop_path;
       layers.dropout = layers.attention_dropout = o.decoder_dropout;
-      decoder_ = std::make_shared<MaskDecoder>(o.dim, classes_, layers, setup.attention);
+      decoder_ = std::make_shared<MaskDecoder>(channels, classes_, layers, setup.attention);
     }
     register_module("decoder", decoder_);
   }
 
   NamedTensors forward(const Batch& batch, ForwardPass& pass) override {
-    const PatchTokens patches = encoder_->forward(batch.fields.at("image"), pass.trace);
+    const Tensor& images = batch.fields.at("image");
+    const PatchTokens patches =
+        vit_ != nullptr ? vit_->forward(images, pass.trace) : map_->forward(images, pass.trace);
     return {{"mask_logits", decoder_->forward(patches, pass.trace)}};
   }
 
@@ -167,7 +201,10 @@ class Segmenter final : public Model {
 
   /// Layers of the encoder from 1 on, what comes before them 0; the decoder is as deep as it gets.
   std::int64_t depth(const std::string& name) const override {
-    constexpr std::string_view kLayer = "encoder.layer";
+    constexpr std::string_view kEncoder = "encoder.", kLayer = "encoder.layer";
+    if (vit_ == nullptr) {
+      return name.starts_with(kEncoder) ? map_->depth_of(name.substr(kEncoder.size())) : -1;
+    }
     if (name.starts_with(kLayer)) return 1 + std::stoll(name.substr(kLayer.size()));
     const bool first = name.starts_with("encoder.patches.") || name == "encoder.positions" ||
                        name == "encoder.class_token";
@@ -175,13 +212,35 @@ class Segmenter final : public Model {
   }
 
   Tensor adapt(const std::string& name, const Tensor& saved) const override {
-    return name == "encoder.positions" ? encoder_->resized_from_square(saved) : saved;
+    if (vit_ == nullptr) {
+      return name.starts_with("encoder.") ? Swin::adapted(name, saved) : saved;
+    }
+    return name == "encoder.positions" ? vit_->resized_from_square(saved) : saved;
   }
 
  private:
+  /// @returns channels of its tokens.
+  std::int64_t make_encoder(const ModelSetup& setup) {
+    const SegmenterOptions& o = options_;
+    if (o.backbone != "vit") {
+      map_ = std::make_unique<MapEncoder>(*this, o, o.drop_path, image_shape(setup.data),
+                                          setup.attention);
+      return map_->channels();
+    }
+    StackOptions layers = stack_of(o);
+    layers.depth = o.depth;
+    layers.drop_path = o.drop_path;
+    layers.dropout = o.dropout;
+    layers.attention_dropout = o.attention_dropout;
+    vit_ = register_module("encoder", std::make_shared<SegmenterEncoder>(patches_of(o, setup.data),
+                                                                         layers, setup.attention));
+    return o.dim;
+  }
+
   SegmenterOptions options_;
   std::int64_t classes_;
-  std::shared_ptr<SegmenterEncoder> encoder_;
+  std::shared_ptr<SegmenterEncoder> vit_;  ///< one of both is null
+  std::unique_ptr<MapEncoder> map_;
   std::shared_ptr<SegmenterDecoder> decoder_;
 };
 
@@ -190,11 +249,13 @@ class Segmenter final : public Model {
 ATTNLAB_PLUGIN(model, Segmenter, SegmenterOptions,
                {.id = "attnlab/segmenter",
                 .version = "1.0.0",
-                .summary = "ViT with a linear or a mask-transformer decoder: a class a patch",
+                .summary = "ViT, Swin or ResNet with a linear or a mask-transformer decoder: a "
+                           "class a patch",
                 .citation = "Strudel et al., ICCV 2021, arXiv:2105.05633",
                 .licence = "Apache-2.0",
                 .takes = {"image"},
                 .gives = {"mask_logits"},
-                .stacks = {"depth", "decoder_depth if decoder=mask"}})
+                .needs = {"bias if backbone=swin", "pair_mask if backbone=swin"},
+                .stacks = {"depth if backbone=vit", "decoder_depth if decoder=mask"}})
 
 }  // namespace attnlab

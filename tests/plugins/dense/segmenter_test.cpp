@@ -1,7 +1,10 @@
-// Segmenter: shapes, the mask transformer against loops, positions of other sizes, saved weights.
+// Segmenter: shapes, the mask transformer against loops, positions of other sizes, saved weights,
+// Swin and ResNet as its encoder.
 #include <cmath>
 #include <set>
 
+#include "framework/nn/backbones/resnet.h"
+#include "framework/nn/backbones/swin.h"
 #include "framework/nn/modules/sizes_alone.h"
 #include "tests/support/data_files.h"
 #include "tests/support/noted_places.h"
@@ -206,6 +209,156 @@ TEST(Segmenter, DropsInTrainingAlone) {
   EXPECT_TRUE(masks_of(*model, images).equal(masks_of(*model, images)));
   model->train();
   EXPECT_FALSE(masks_of(*model, images).equal(masks_of(*model, images)));
+}
+
+// --- other encoders -----------------------------------------------------------------------------
+
+const std::string kSwin = "backbone: swin, swin: nano, swin_window: 4, stages: 2";
+const std::string kResNet = "backbone: resnet, resnet: 18, stages: 2";
+const std::string kMaskDecoder = ", dim: 12, heads: 2, mlp_ratio: 2";
+
+std::shared_ptr<Model> with_backbone(const std::string& options,
+                                     const DatasetInfo& data = pictures(32, 48)) {
+  const auto model = testing::make_model("segmenter", data, "{" + options + "}");
+  model->to(at::kDouble);
+  model->eval();
+  return model;
+}
+
+/// A network with the encoder's numbers.
+template <class Network>
+void take_encoder(Network& network, const Model& model) {
+  const at::NoGradGuard no_gradients;
+  network.to(at::kDouble);
+  network.eval();
+  const auto parameters = model.named_parameters(), buffers = model.named_buffers();
+  for (auto& item : network.named_parameters()) {
+    item.value().copy_(parameters["encoder." + item.key()]);
+  }
+  for (auto& item : network.named_buffers()) item.value().copy_(buffers["encoder." + item.key()]);
+}
+
+/// The linear decoder by loops.
+void expect_linear_map(const Tensor& masks, const Tensor& map, const Model& model) {
+  const auto parameters = model.named_parameters();
+  const Tensor weight = parameters["decoder.head.weight"], bias = parameters["decoder.head.bias"];
+  ASSERT_EQ(masks.sizes(), (at::IntArrayRef{map.size(0), 5, map.size(2), map.size(3)}));
+  for (std::int64_t k = 0; k < 5; ++k) {
+    for (std::int64_t y = 0; y < map.size(2); ++y) {
+      for (std::int64_t x = 0; x < map.size(3); ++x) {
+        double sum = bias[k].item<double>();
+        for (std::int64_t c = 0; c < map.size(1); ++c) {
+          sum += weight[k][c].item<double>() * map[0][c][y][x].item<double>();
+        }
+        ASSERT_NEAR(masks[0][k][y][x].item<double>(), sum, 1e-9) << k << " " << y << " " << x;
+      }
+    }
+  }
+}
+
+TEST(SegmenterWithSwin, DecodesTheCellsOfItsLastMap) {
+  const auto model = with_backbone(kSwin + ", decoder: linear");
+  SwinSizes sizes = swin_sizes("nano");
+  sizes.depths = {2, 2};
+  sizes.heads = {2, 4};
+  sizes.window = 4;
+  sizes.drop_path = 0;
+  Swin own(sizes,
+           [](const AttentionShape& shape) { return testing::make_attention("standard", shape); });
+  take_encoder(own, *model);
+  at::manual_seed(5);
+  const Tensor images = at::randn({1, 3, 32, 48}, at::kDouble);
+  const at::NoGradGuard no_gradients;
+  expect_linear_map(masks_of(*model, images), own.forward({images, {}}).map, *model);
+}
+
+TEST(SegmenterWithResNet, DecodesTheCellsOfItsLastMap) {
+  const auto model = with_backbone(kResNet + ", decoder: linear");
+  ResNet own({.depth = 18, .channels = 3, .stages = 2});
+  take_encoder(own, *model);
+  at::manual_seed(5);
+  const Tensor images = at::randn({1, 3, 32, 48}, at::kDouble);
+  const at::NoGradGuard no_gradients;
+  expect_linear_map(masks_of(*model, images), own.forward({images, {}}).map, *model);
+}
+
+TEST(SegmenterWithSwin, AsksTheCompositionsAttentionInWindowsAndInTheDecoder) {
+  std::vector<testing::NotedPlaces> noted;
+  const auto model = testing::noting_places("segmenter", pictures(32, 48),
+                                            "{" + kSwin + kMaskDecoder + "}", noted);
+  EXPECT_EQ(masks_of(*model, at::randn({1, 3, 32, 48})).sizes(), (at::IntArrayRef{1, 5, 4, 6}));
+  ASSERT_EQ(noted.size(), 6U) << "four blocks and two layers";
+  for (std::int64_t i = 0; i < 6; ++i) {
+    const testing::NotedPlaces& one = noted[std::size_t(i)];
+    EXPECT_EQ(one.layer, i < 4 ? i : i - 4);
+    EXPECT_EQ(one.keys.size(1), i < 4 ? 4 * 4 : 4 * 6 + 5) << i;
+  }
+}
+
+TEST(SegmenterWithResNet, AsksItInTheDecoderAlone) {
+  for (const char* decoder : {"mask", "linear"}) {
+    std::vector<testing::NotedPlaces> noted;
+    const auto model =
+        testing::noting_places("segmenter", pictures(32, 48),
+                               "{" + kResNet + kMaskDecoder + ", decoder: " + decoder + "}", noted);
+    EXPECT_EQ(masks_of(*model, at::randn({2, 3, 32, 48})).sizes(), (at::IntArrayRef{2, 5, 4, 6}));
+    EXPECT_EQ(noted.size(), decoder == std::string("mask") ? 2U : 0U);
+  }
+}
+
+TEST(Segmenter, GradientsReachEveryParameterOfOtherEncoders) {
+  for (const std::string& backbone : {kSwin, kResNet}) {
+    const auto model = with_backbone(backbone + kMaskDecoder);
+    at::manual_seed(4);
+    const Tensor masks = masks_of(*model, at::randn({2, 3, 32, 48}, at::kDouble));
+    (masks * at::randn_like(masks)).sum().backward();
+    for (const auto& item : model->named_parameters()) {
+      const Tensor& gradient = item.value().grad();
+      ASSERT_TRUE(gradient.defined()) << item.key();
+      EXPECT_GT(gradient.abs().max().item<double>(), 0) << item.key();
+    }
+  }
+}
+
+TEST(Segmenter, SaysHowDeepParametersOfOtherEncodersLieAndTakesPublishedOnes) {
+  const auto swin = with_backbone(kSwin + kMaskDecoder);
+  const auto resnet = with_backbone(kResNet + kMaskDecoder);
+  EXPECT_EQ(swin->depth("encoder.embedding.patches.weight"), 0);
+  EXPECT_EQ(swin->depth("encoder.stage0.block1.mlp.in.weight"), 2);
+  EXPECT_EQ(swin->depth("encoder.stage1.block0.mlp.in.weight"), 3);
+  EXPECT_EQ(resnet->depth("encoder.conv1.weight"), 0);
+  EXPECT_EQ(resnet->depth("encoder.layer2.0.conv1.weight"), 3);
+  for (const auto& model : {swin, resnet}) EXPECT_EQ(model->depth("decoder.norm.weight"), -1);
+  const Tensor saved = at::rand({2, 1, 1});
+  EXPECT_TRUE(swin->adapt("encoder.stage0.block0.attention.attention.scale.log_scale", saved)
+                  .equal(saved.view({2})))
+      << "published scales of heads";
+  EXPECT_TRUE(swin->adapt("decoder.norm.weight", saved).is_same(saved));
+}
+
+TEST(Segmenter, RefusesWhatDoesNotGoWithABackbone) {
+  const auto refusal = [](const std::string& options, const DatasetInfo& data = pictures(32, 48)) {
+    return message_of<Error>([&] { with_backbone(options, data); });
+  };
+  for (const char* of_vit : {"preset: Ti", "depth: 2", "patch_size: 8", "size: 32", "dropout: 0.1",
+                             "attention_dropout: 0.1"}) {
+    const std::string name = std::string(of_vit).substr(0, std::string(of_vit).find(':'));
+    EXPECT_THAT(refusal(kSwin + kMaskDecoder + ", " + of_vit),
+                AllOf(HasSubstr(name), HasSubstr("backbone is swin"), HasSubstr("leave it out")));
+  }
+  EXPECT_THAT(refusal(kResNet + kMaskDecoder + ", drop_path: 0.1"), HasSubstr("drop_path"));
+  EXPECT_THAT(refusal(kSwin), AllOf(HasSubstr("dim"), HasSubstr("decoder linear")));
+  EXPECT_THAT(refusal(kSwin + ", dim: 12, heads: 5"), HasSubstr("5 heads do not divide dim 12"));
+  EXPECT_THAT(refusal("backbone: resnet, resnet: 19, decoder: linear"),
+              AllOf(HasSubstr("resnet"), HasSubstr("18, 34, 50 or 101"), HasSubstr("not 19")));
+  EXPECT_THAT(refusal("backbone: resnet, resnet: 18, decoder: linear"),
+              AllOf(HasSubstr("stages"), HasSubstr("stride 32"), HasSubstr("32 x 48")));
+  const auto model = with_backbone(kSwin + ", decoder: linear", pictures(-1, -1));
+  EXPECT_THAT(
+      message_of<ShapeError>([&] {
+        masks_of(*model, at::randn({1, 3, 32, 44}, at::kDouble));
+      }),
+      AllOf(HasSubstr("multiples of 8"), HasSubstr("model.stages"), HasSubstr("task.window")));
 }
 
 TEST(Segmenter, RefusesWhatItCannotRead) {
