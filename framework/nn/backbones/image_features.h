@@ -5,7 +5,7 @@
 // batch.
 #pragma once
 
-#include "framework/tensor/tensor.h"
+#include "framework/contracts/model.h"
 
 namespace attnlab {
 
@@ -23,6 +23,18 @@ inline Tensor hidden_padding(const ImageFeatures& x) {
 inline Tensor every(const Tensor& valid, std::int64_t n) {
   return valid.defined() ? valid.slice(1, 0, valid.size(1), n).slice(2, 0, valid.size(2), n)
                          : valid;
+}
+
+/// Answers a question for features with the last map [B, C, h, w], as the only layer.
+inline void add_map(FeatureTrace& features, const Tensor& map) {
+  features.depth = 1;
+  if (!features.wants(1)) return;
+  LayerFeatures out;
+  out.layer = 1;
+  out.tokens = map.flatten(2).transpose(1, 2);
+  out.rows = map.size(2);
+  out.columns = map.size(3);
+  features.found.push_back(out);
 }
 
 }  // namespace attnlab
