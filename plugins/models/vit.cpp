@@ -17,7 +17,10 @@
 // attention with `scale_by: model_dim`. An attention that reads places is told each patch's row and
 // column, in patches; class token and registers stand in the middle of the image.
 // `positions: sinusoidal`: half of the channels are sinusoids of the row, half of the column; the
-// class token has none.
+// class token has none. Images of another size than the data's are taken, too (crops, videos):
+// learned positions are then resized (bicubic, as in DINO's code).
+// `mask_token`: patches that the field `masked` names are a learned token before positions are
+// added, which starts at 0: masked image modelling as in iBOT (Zhou et al., ICLR 2022).
 // Cost: O(depth N dim (N + dim)) for N patches, with attention of quadratic cost.
 #include <fmt/format.h>
 
@@ -51,6 +54,7 @@ struct VitOptions {
   bool final_norm = true;
   double norm_eps = 1e-6;
   std::int64_t head_hidden = 0;
+  bool mask_token = false;
   std::string start = "deit";
 
   template <class Visitor>
@@ -84,6 +88,7 @@ struct VitOptions {
     v("final_norm", final_norm, "a norm before the head");
     v("norm_eps", norm_eps, range(0, 1), "added to the variance (rms: mean square) in each norm");
     v("head_hidden", head_hidden, at_least(0), "hidden channels of the head, with GELU; 0: linear");
+    v("mask_token", mask_token, "a learned token for patches that are hidden from the model");
     v("start", start, one_of("deit", "pytorch"),
       "deit: truncated normal, std 0.02; pytorch: maps uniform in +-1/sqrt(in), positions and "
       "class "
@@ -146,6 +151,37 @@ PatchOptions patches_of(const DatasetInfo& data, const VitOptions& options) {
   return patches;
 }
 
+/// Patches of one image, row by row.
+struct PatchGrid {
+  std::int64_t rows = 0, columns = 0;
+  bool operator==(const PatchGrid&) const = default;
+};
+
+/// What a dataset has beside its images must fit the patches.
+void check_crops(const DatasetInfo& data, const VitOptions& options, std::int64_t patches) {
+  for (const FieldInfo& field : data.fields) {
+    if (field.name == "crop@local" && field.shape.at(2) % options.patch_size != 0) {
+      throw OptionError("patch_size",
+                        fmt::format("{} does not divide local crops of {} pixels; change it, or "
+                                    "dataset.multi_crop.local_size",
+                                    options.patch_size, field.shape.at(2)));
+    }
+    if (field.name != "masked@global") continue;
+    if (!options.mask_token) {
+      throw OptionError("mask_token",
+                        fmt::format("dataset '{}' hides patches, and there is no token for them; "
+                                    "set it to true, or dataset.multi_crop.patch_size to 0",
+                                    data.name));
+    }
+    if (field.shape.at(1) != patches) {
+      throw OptionError("patch_size",
+                        fmt::format("{} makes {} patches of an image, and dataset '{}' hides some "
+                                    "of {}; set it to dataset.multi_crop.patch_size",
+                                    options.patch_size, patches, data.name, field.shape.at(1)));
+    }
+  }
+}
+
 std::shared_ptr<TransformerLayer> vit_layer(const VitOptions& o, std::int64_t index,
                                             const AttentionBuilder& attention) {
   const double depth = static_cast<double>(std::max<std::int64_t>(o.depth - 1, 1));
@@ -186,6 +222,7 @@ class Vit final : public Model {
     }
     patches_ =
         register_module("patches", std::make_shared<PatchEmbedding>(patches_of(setup.data, o)));
+    check_crops(setup.data, o, patches_->count());
     const bool with_class_token = o.pool == "class_token";
     if (with_class_token) class_token_ = learned("class_token", {1, 1, o.dim});
     if (o.positions == "all" || o.positions == "patches") {
@@ -196,6 +233,9 @@ class Vit final : public Model {
       registers_ = register_parameter(
           "registers",
           at::empty({1, o.registers, o.dim}).normal_(0, o.start == "pytorch" ? 1 : 1e-6));
+    }
+    if (o.mask_token) {
+      mask_token_ = register_parameter("mask_token", at::zeros({1, 1, o.dim}));
     }
     for (std::int64_t i = 0; i < o.depth; ++i) {
       layers_.push_back(
@@ -215,12 +255,15 @@ class Vit final : public Model {
   }
 
   NamedTensors forward(const Batch& batch, ForwardPass& pass) override {
-    Tensor x = patches_->forward(batch.fields.at("image").to(head_->weight.scalar_type()));
+    const Tensor image = batch.fields.at("image").to(head_->weight.scalar_type());
+    const PatchGrid grid = grid_of(image);
+    Tensor x = embedded(image, grid);
+    if (const Tensor* masked = batch.fields.find("masked")) x = hidden(x, *masked);
     const bool with_class_token = options_.positions == "all";
-    if (options_.positions == "patches") x = x + positions_;
-    if (options_.positions == "sinusoidal") x = x + sinusoids_of_patches(x.options());
+    if (options_.positions == "patches") x = x + positions_of(grid);
+    if (options_.positions == "sinusoidal") x = x + sinusoids_of(grid, x.options());
     if (class_token_.defined()) x = at::cat({class_token_.expand({x.size(0), 1, -1}), x}, 1);
-    if (with_class_token) x = x + positions_;
+    if (with_class_token) x = x + positions_of(grid);
     const std::int64_t tokens_kept = x.size(1);
     if (registers_.defined()) x = at::cat({x, registers_.expand({x.size(0), -1, -1})}, 1);
     if (is_training() && options_.dropout > 0) x = dropout(x, options_.dropout);
@@ -229,24 +272,33 @@ class Vit final : public Model {
     const AttentionExtras plain;
     AttentionExtras placed;
     Residual residual{x};
+    if (pass.features != nullptr) pass.features->depth = options_.depth;
     for (const auto& layer : layers_) {
       const bool asks = layer->attention().traits().places;
       if (asks && !placed.key_positions.defined()) {
-        placed.query_positions = placed.key_positions = places(x.device());
+        placed.query_positions = placed.key_positions = places(grid, x.device());
       }
       residual = layer->forward(residual, context, asks ? placed : plain);
       ++context.layer;
+      if (pass.features != nullptr && pass.features->wants(context.layer)) {
+        pass.features->found.push_back(
+            features_of(context.layer, tokens_of(residual, tokens_kept), grid));
+      }
     }
-    const Tensor all = norm_ == nullptr ? residual.sum() : residual.normed(*norm_).norm;
-    const Tensor tokens = registers_.defined() ? all.narrow(1, 0, tokens_kept) : all;
+    const Tensor tokens = tokens_of(residual, tokens_kept);
     Tensor pooled = class_token_.defined() ? tokens.select(1, 0) : tokens.mean(1);
     if (head_in_ != nullptr) pooled = at::gelu(head_in_->forward(pooled));
     return {{"logits", head_->forward(pooled)}, {"tokens", tokens}};
   }
 
+  std::vector<FieldInfo> outputs() const override {
+    const std::int64_t tokens = patches_->count() + (class_token_.defined() ? 1 : 0);
+    return {{"logits", {head_->weight.size(0)}}, {"tokens", {tokens, options_.dim}}};
+  }
+
   bool decays(const std::string& name, const Tensor& parameter) const override {
     return name != "positions" && name != "class_token" && name != "registers" &&
-           Model::decays(name, parameter);
+           name != "mask_token" && Model::decays(name, parameter);
   }
 
   /// As BEiT counts: layers from 1 on, what comes before them 0, norm and head behind the last.
@@ -270,18 +322,83 @@ class Vit final : public Model {
   }
 
  private:
+  /// [B, kept, dim]: without registers, behind the last norm.
+  Tensor tokens_of(const Residual& residual, std::int64_t kept) const {
+    const Tensor all = norm_ == nullptr ? residual.sum() : residual.normed(*norm_).norm;
+    return registers_.defined() ? all.narrow(1, 0, kept) : all;
+  }
+
+  /// @param layer  counted from 1
+  LayerFeatures features_of(std::int64_t layer, const Tensor& tokens, const PatchGrid& grid) const {
+    const std::int64_t patches = grid.rows * grid.columns;
+    LayerFeatures out;
+    out.layer = layer;
+    if (class_token_.defined()) out.class_token = tokens.select(1, 0);
+    out.tokens = tokens.narrow(1, tokens.size(1) - patches, patches);
+    out.rows = grid.rows;
+    out.columns = grid.columns;
+    return out;
+  }
+
+  PatchGrid own_grid() const { return {patches_->rows(), patches_->columns()}; }
+
+  /// @throws ShapeError for images whose sides patches do not divide.
+  PatchGrid grid_of(const Tensor& images) const {
+    const at::IntArrayRef patch = patches_->weight.sizes();
+    if (images.dim() != 4 || images.size(1) != patch[1] || images.size(2) % patch[2] != 0 ||
+        images.size(3) % patch[3] != 0 || images.size(2) == 0 || images.size(3) == 0) {
+      throw ShapeError(
+          fmt::format("vit: images must be [B, {}, H, W] with sides that are "
+                      "multiples of patch_size {}, found {}",
+                      patch[1], patch[2], describe(images)));
+    }
+    return {images.size(2) / patch[2], images.size(3) / patch[3]};
+  }
+
+  Tensor embedded(const Tensor& images, const PatchGrid& grid) const {
+    if (grid == own_grid()) return patches_->forward(images);
+    const std::int64_t side = options_.patch_size;
+    return at::conv2d(images, patches_->weight, patches_->bias, {side, side})
+        .flatten(2)
+        .transpose(1, 2);
+  }
+
+  /// @param masked  [B, N] bool, true = hidden
+  Tensor hidden(const Tensor& patches, const Tensor& masked) const {
+    if (!mask_token_.defined()) {
+      throw ShapeError(
+          "vit: patches are hidden (masked), and there is no token for them; set "
+          "model.mask_token to true");
+    }
+    if (masked.scalar_type() != at::kBool || masked.sizes() != patches.sizes().slice(0, 2)) {
+      throw ShapeError(fmt::format("vit: masked must be [{}, {}] bool, found {}", patches.size(0),
+                                   patches.size(1), describe(masked)));
+    }
+    return at::where(masked.unsqueeze(-1), mask_token_, patches);
+  }
+
+  /// The learned ones, resized where the grid is another one.
+  Tensor positions_of(const PatchGrid& grid) const {
+    const PatchGrid own = own_grid();
+    return grid == own ? positions_
+                       : resized_grid(positions_, own.rows, own.columns, grid.rows, grid.columns);
+  }
+
   /// Of the tokens, [1, all of them, 2].
-  Tensor places(const at::Device& device) const {
-    const Tensor cells = cell_places(patches_->rows(), patches_->columns(), device);
+  Tensor places(const PatchGrid& grid, const at::Device& device) const {
+    const Tensor cells = cell_places(grid.rows, grid.columns, device);
     const Tensor tokens = class_token_.defined() ? behind_class_token(cells) : cells;
     if (!registers_.defined()) return tokens;
     return at::cat({tokens, cells.mean(1, true).expand({1, options_.registers, 2})}, 1);
   }
 
-  Tensor sinusoids_of_patches(const at::TensorOptions& options) {
+  Tensor sinusoids_of(const PatchGrid& grid, const at::TensorOptions& options) {
+    if (!(grid == own_grid())) {
+      return grid_sinusoids(grid.rows, grid.columns, options_.dim, options);
+    }
     if (!sinusoids_.defined() || sinusoids_.dtype() != options.dtype() ||
         sinusoids_.device() != options.device()) {
-      sinusoids_ = grid_sinusoids(patches_->rows(), patches_->columns(), options_.dim, options);
+      sinusoids_ = grid_sinusoids(grid.rows, grid.columns, options_.dim, options);
     }
     return sinusoids_;
   }
@@ -301,6 +418,7 @@ class Vit final : public Model {
   Tensor class_token_;  ///< [1, 1, dim], undefined with pool = mean
   Tensor positions_;    ///< [1, N or N + 1, dim]; undefined unless learned
   Tensor registers_;    ///< [1, registers, dim]; undefined: none
+  Tensor mask_token_;   ///< [1, 1, dim]; undefined: none
   Tensor sinusoids_;    ///< [1, N, dim], made when first asked for
   std::vector<std::shared_ptr<TransformerLayer>> layers_;
   std::shared_ptr<LayerNorm> norm_;         // null: none
@@ -313,8 +431,8 @@ ATTNLAB_PLUGIN(model, Vit, VitOptions,
                 .summary = "vision transformer, pre-norm, DeiT's sizes and initialisation",
                 .citation = "Dosovitskiy et al., ICLR 2021; Touvron et al., DeiT, ICML 2021",
                 .licence = "Apache-2.0",
-                .takes = {"image"},
-                .gives = {"logits", "tokens"},
+                .takes = {"image", "masked? if mask_token=true"},
+                .gives = {"logits", "tokens", "layer_features?"},
                 .stacks = {"depth"}})
 
 }  // namespace attnlab

@@ -602,7 +602,8 @@ TEST(Vit, RefusesDataThatItCannotClassify) {
   EXPECT_THROW(vit(images(1, 8, 8, 0), kSmall), ShapeError);
   EXPECT_THROW(vit(images(1, -1, 8, 3), kSmall), ShapeError);
   const auto model = small_vit();
-  EXPECT_THROW(outputs(*model, at::randn({2, 1, 12, 8})), ShapeError);
+  EXPECT_THROW(outputs(*model, at::randn({2, 1, 10, 8})), ShapeError);
+  EXPECT_THROW(outputs(*model, at::randn({2, 3, 8, 12})), ShapeError);
 }
 
 }  // namespace
