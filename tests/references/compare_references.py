@@ -21,7 +21,7 @@ BOUND = 1e-5
 
 #: What no package on PyPI has in plain PyTorch, as far as was found.
 WITHOUT = {
-    "moba": "fla-core's calls flash-attn's kernels, for GPUs alone",
+    "moba, nsa": "fla-core's call flash-attn's kernels, for GPUs alone",
     "ssmax, tost, differential_v2, mala, cosine, doubly_stochastic, elliptical, quest, qnorm": "none found",
 }
 

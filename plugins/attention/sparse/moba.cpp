@@ -24,7 +24,7 @@
 #include <limits>
 
 #include "framework/nn/attention/dot_product_attention.h"
-#include "framework/nn/attention/present_keys.h"
+#include "framework/nn/attention/key_blocks.h"
 #include "framework/nn/kernels/precision.h"
 #include "framework/plugin.h"
 #include "framework/tensor/by_distance.h"
@@ -51,12 +51,11 @@ class Moba final : public DotProductAttention {
 
  protected:
   Tensor attend(const AttentionInput& input, AttentionContext& context) override {
-    const std::int64_t blocks = (input.key_count() + block_ - 1) / block_;
-    if (blocks <= top_k_ || input.query_count() == 0) {
+    if (input.key_count() <= block_ * top_k_ || input.query_count() == 0) {
       return DotProductAttention::attend(input, context);
     }
     AttentionInput some = input;
-    const Tensor chosen = pairs_of_chosen_blocks(input, blocks);
+    const Tensor chosen = pairs_of_chosen_blocks(input);
     Tensor& pairs = some.visible.pairs;
     pairs = pairs.defined() ? pairs.logical_and(chosen) : chosen;
     AttentionTrace* const whole = context.trace;
@@ -75,41 +74,12 @@ class Moba final : public DotProductAttention {
 
  private:
   /// bool, [B, H, Lq, Lk]: whether the key's block is one of the query's.
-  Tensor pairs_of_chosen_blocks(const AttentionInput& input, std::int64_t blocks) const {
+  Tensor pairs_of_chosen_blocks(const AttentionInput& input) const {
     const at::NoGradGuard no_gradients;
-    const std::int64_t rows = input.query_count(), columns = input.key_count();
-    const Tensor present = present_keys(input.visible, shape().members);
-    const Tensor block = blocks_of_keys(present, input.keys);
-    // A query before the first key sees nothing, whatever its block is.
-    const Tensor own = at::constant_pad_nd(block, {rows - columns, 0}).unsqueeze(-1);
-    const Tensor numbers = at::arange(blocks, block.options());
-    const Tensor gates = product(input.queries, means(input.keys, block, present, numbers))
-                             .masked_fill(numbers > own, -kInfinity)
-                             .masked_fill(numbers == own, kInfinity);
-    const Tensor best = std::get<1>(gates.topk(top_k_, -1));
-    const Tensor chosen = at::zeros_like(gates, gates.options().dtype(at::kBool))
-                              .scatter(-1, best, true)
-                              .logical_and(numbers <= own);
-    return chosen.gather(-1,
-                         block.unsqueeze(-2).expand({input.batch(), input.heads(), rows, columns}));
-  }
-
-  /// The block of each key, [B or 1, H or 1, Lk] int64: of padding, that of the token before it.
-  Tensor blocks_of_keys(const Tensor& present, const Tensor& keys) const {
-    const Tensor places =
-        present.defined()
-            ? (present.cumsum(-1) - 1).clamp_min(0)
-            : at::arange(keys.size(2), keys.options().dtype(at::kLong)).view({1, 1, -1});
-    return places.div(block_, "floor");
-  }
-
-  /// The mean key of each block, [B, H, D, blocks]; zeros of empty ones.
-  static Tensor means(const Tensor& keys, const Tensor& block, const Tensor& present,
-                      const Tensor& numbers) {
-    Tensor of_block = block.unsqueeze(-1) == numbers;  // [B or 1, H or 1, Lk, blocks]
-    if (present.defined()) of_block = of_block.logical_and(present.unsqueeze(-1));
-    const Tensor sizes = of_block.sum(-2, /*keepdim=*/true).clamp_min(1);
-    return product(keys.transpose(2, 3), of_block.to(keys.scalar_type())) / sizes;
+    const KeyBlocks blocks(input, block_, shape().members);
+    const Tensor gates = product(input.queries, blocks.means(input.keys))
+                             .masked_fill(blocks.numbers == blocks.own, kInfinity);
+    return blocks.for_keys(blocks.best(gates, top_k_));
   }
 
   /// Of all visible pairs, those that are not chosen among them: -inf where the model hides one.
