@@ -229,7 +229,7 @@ std::int64_t number_of(const std::string& text) {
   const bool whole = read.ec == std::errc() && read.ptr == end;
   if (whole && number <= 4096 && is_power_of_two(number)) return number;
   throw ConfigError(fmt::format(
-      "--processes: '{}' is no power of two from 1 to 4096; take 1, 2, 4, 8, ...", text));
+      "--processes: '{}' is not a power of two from 1 to 4096; take 1, 2, 4, 8, ...", text));
 }
 
 /// `train.processes` of what a word names; 1 where it cannot be read: the run says why.

@@ -33,8 +33,8 @@ std::int64_t needed_number(const Variable& variable, const char* name, const std
   const char* const end = text.data() + text.size();
   const auto read = std::from_chars(text.data(), end, value);
   if (read.ec == std::errc() && read.ptr == end && value >= least && value <= most) return value;
-  throw ConfigError(fmt::format("{}: '{}' in the environment is no number from {} to {}: {}", name,
-                                text, least, most, kRemedy));
+  throw ConfigError(fmt::format("{}: '{}' in the environment is not a number from {} to {}: {}",
+                                name, text, least, most, kRemedy));
 }
 
 constexpr std::int64_t kMostProcesses = 1 << 20, kMostPorts = 65535;

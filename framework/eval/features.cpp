@@ -61,7 +61,7 @@ FeatureReader::FeatureReader(const std::vector<std::string>& names, std::string 
         at == std::string::npos ? std::vector<std::int64_t>{-1} : layers_of(name.substr(at + 1));
     const bool known = base == "class" || base == "mean" || base == "pooled";
     if (!known || layers.empty()) {
-      throw OptionError(option_, fmt::format("{} is no feature; {}", json_quote(name), kForms));
+      throw OptionError(option_, fmt::format("{} is not a feature; {}", json_quote(name), kForms));
     }
     const Token token = base == "class"  ? Token::class_token
                         : base == "mean" ? Token::mean

@@ -35,7 +35,7 @@ const std::vector<Reader> kScheduleReaders = {
     {"milestones", {"step"}},    {"gamma", {"step"}},          {"power", {"polynomial"}},
     {"pct_start", {"onecycle"}}, {"div_factor", {"onecycle"}}, {"final_div_factor", {"onecycle"}}};
 
-/// The least power of two that is no less.
+/// The smallest power of two that is at least as large.
 std::int64_t power_from(std::int64_t number) {
   std::int64_t power = 1;
   while (power < number) power *= 2;
@@ -131,7 +131,7 @@ class Checker {
   void check_parts() {
     const std::int64_t parts = train_.parts, processes = train_.processes;
     if (!is_power_of_two(parts)) {
-      add("parts", fmt::format("{} is no power of two; take 1, 2, 4, 8, ...", parts));
+      add("parts", fmt::format("{} is not a power of two; take 1, 2, 4, 8, ...", parts));
     } else if (parts > 1 && train_.accumulate > 1) {
       add("parts",
           "train.accumulate cuts the batch, too; set that to 1: a process takes its parts one "

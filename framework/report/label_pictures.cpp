@@ -136,7 +136,7 @@ std::string label_pictures_html(const std::vector<LabelPicture>& pictures) {
   return out +
          "<p class=\"note\">Below each answer are its errors: red where it is wrong, grey where it "
          "is "
-         "right. White: no label, or scores that are no numbers.</p>\n";
+         "right. White: no label, or scores that are not finite.</p>\n";
 }
 
 }  // namespace attnlab

@@ -75,7 +75,7 @@ int segment(const BuiltRun& run, const SegmentRequest& request, const OutputPath
                              one_line(class_name(info, one.label)));
     rest -= one.share;
   }
-  if (rest > 1e-9) std::cout << fmt::format("{:6.2f} %  scores that are no numbers\n", 100 * rest);
+  if (rest > 1e-9) std::cout << fmt::format("{:6.2f} %  scores that are not finite\n", 100 * rest);
   return kDone;
 }
 

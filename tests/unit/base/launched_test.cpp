@@ -117,11 +117,11 @@ TEST(Launched, NamesTheVariableThatIsMissingOrWrong) {
                 HasSubstr(std::string(name) + ": is not set in the environment"));
   }
   EXPECT_THAT(refusal(changed(kTorchrun, "RANK", "8")),
-              HasSubstr("RANK: '8' in the environment is no number from 0 to 7"));
+              HasSubstr("RANK: '8' in the environment is not a number from 0 to 7"));
   EXPECT_THAT(refusal(changed(kTorchrun, "RANK", "-1")), HasSubstr("RANK: '-1'"));
   EXPECT_THAT(refusal(changed(kTorchrun, "WORLD_SIZE", "many")), HasSubstr("WORLD_SIZE: 'many'"));
   EXPECT_THAT(refusal(changed(kTorchrun, "MASTER_PORT", "70000")),
-              HasSubstr("MASTER_PORT: '70000' in the environment is no number from 1 to 65535"));
+              HasSubstr("MASTER_PORT: '70000' in the environment is not a number from 1 to 65535"));
 }
 
 TEST(Launched, FindsTheFirstHostOfAList) {

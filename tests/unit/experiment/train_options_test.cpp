@@ -123,8 +123,9 @@ TEST(TrainOptions, RefuseContradictionsAllAtOnceEachWithItsPlace) {
 TEST(TrainOptions, RefusePartsThatProcessesCannotShareOut) {
   EXPECT_THAT(problems("{parts: 8, processes: 4}"), IsEmpty());
   EXPECT_THAT(problems("{parts: 8, batch_size: 4, batching: {budget: 100}}"), IsEmpty());
-  EXPECT_THAT(problems("{parts: 6}"),
-              ElementsAre("f.yaml:1:9: train.parts: 6 is no power of two; take 1, 2, 4, 8, ..."));
+  EXPECT_THAT(
+      problems("{parts: 6}"),
+      ElementsAre("f.yaml:1:9: train.parts: 6 is not a power of two; take 1, 2, 4, 8, ..."));
   EXPECT_THAT(problems("{parts: 8, batch_size: 4}"),
               ElementsAre(HasSubstr("f.yaml:1:9: train.parts: 8 is more than train.batch_size 4")));
   EXPECT_THAT(problems("{parts: 8, accumulate: 2}"),
