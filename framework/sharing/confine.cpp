@@ -152,16 +152,6 @@ int code_of(int status) {
   return WIFSIGNALED(status) ? kSignalled + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/// Waits for a child, takes away what else ends, and ends as the child did.
-[[noreturn]] void pass_on(pid_t child) {
-  int status = 0;
-  for (pid_t ended = 0; ended != child;) {
-    ended = ::waitpid(-1, &status, 0);
-    if (ended < 0 && errno != EINTR) ::_exit(126);
-  }
-  ::_exit(code_of(status));
-}
-
 /// Ends every process below this one. Each that loses its parent becomes this one's child.
 /// @param group  of the program, which is all that can be ended where a kernel tells no more
 void end_all_below(pid_t group) {
@@ -183,12 +173,12 @@ void end_all_below(pid_t group) {
   }
 }
 
-/// Goes on in a child where there is no namespace of processes; this one stays above all that the
-/// program starts, ends what outlives it, and hands its end on. It is asked to end by SIGTERM.
-void go_on_below_a_guard() {
-  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-  ::prctl(PR_SET_DUMPABLE, 0);  // it has the user's environment
-  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+/// Goes on in a child. @returns in the child alone
+/// This process waits for the child's end, or for SIGTERM. Then it calls `in_parent` with the child
+/// and ends with the child's exit code, or with that of SIGTERM.
+template <typename InParent>
+void go_on_in_a_child(const InParent& in_parent) {
+  ::prctl(PR_SET_DUMPABLE, 0);  // it has the user's environment: nobody may read it
   sigset_t signals;
   ::sigemptyset(&signals);
   ::sigaddset(&signals, SIGTERM);
@@ -197,32 +187,43 @@ void go_on_below_a_guard() {
   const pid_t child = ::fork();
   if (child < 0) ::_exit(126);
   if (child == 0) {
-    ::setsid();  // who ends its own group does not end the guard
     ::sigprocmask(SIG_UNBLOCK, &signals, nullptr);
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     return;
   }
   int code = kSignalled + SIGTERM;
   for (int signal = 0; signal != SIGTERM;) {
     ::sigwait(&signals, &signal);
     int status = 0;
-    for (pid_t ended = 1; ended > 0 && signal != SIGTERM;) {
+    for (pid_t ended = 1; ended > 0 && signal != SIGTERM;) {  // it takes away what else ends
       ended = ::waitpid(-1, &status, WNOHANG);
       if (ended != child) continue;
       code = code_of(status);
       signal = SIGTERM;
     }
   }
-  end_all_below(child);
+  in_parent(child);
   ::_exit(code);
 }
 
-/// Goes on in a child; this process hands its end on.
-void go_on_in_a_child() {
-  ::prctl(PR_SET_DUMPABLE, 0);  // this process has the user's environment: nobody may read it
-  const pid_t child = ::fork();
-  if (child < 0) ::_exit(126);
-  if (child > 0) pass_on(child);
+/// Goes on in a child where there is no namespace of processes; this one stays above all that the
+/// program starts, ends what outlives it, and hands its end on.
+void go_on_below_a_guard() {
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  go_on_in_a_child(end_all_below);
+  ::setsid();  // who ends its own group does not end the guard
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
+/// Goes on in a child that is the first of a namespace of processes, or in that one's child. This
+/// process ends last: the kernel reports the first one's end once all others in it have ended.
+void go_on_in_a_namespace() {
+  go_on_in_a_child([](pid_t first) {
+    if (::waitpid(first, nullptr, WNOHANG) != 0) return;  // it has ended by itself
+    ::kill(first, SIGKILL);
+    while (::waitpid(first, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  });
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
@@ -246,12 +247,12 @@ void enter_namespaces(Prepared& prepared, LaunchReport& told) {
   }
   prepared.above.clear();  // it sees none of them
   sandbox.network_namespace = true;
-  go_on_in_a_child();
+  go_on_in_a_namespace();
   if (left == sandbox::LeftNamespaces::mounts_too) {
     sandbox.read_only = sandbox::keep_only_writable(prepared.folder);
     sandbox.processes = sandbox::hide_other_processes();
   }
-  go_on_in_a_child();
+  go_on_in_a_namespace();
 }
 
 [[noreturn]] void become(Prepared& prepared, int report) {
