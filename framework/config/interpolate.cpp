@@ -38,7 +38,8 @@ bool target_of(const std::string& reference, const Path& path, Path& target) {
 }
 
 /// An entry of a map or, by its number, an item of a list.
-const Node* child(const Node& node, const std::string& key) {
+template <class AnyNode>  // Node or const Node
+AnyNode* child(AnyNode& node, const std::string& key) {
   if (!node.is_list()) return node.find(key);
   std::size_t index = 0;
   const char* end = key.data() + key.size();
@@ -72,7 +73,7 @@ class Interpolator {
 
  private:
   void visit(Node& node, const Path& path) {
-    if (replaced(path)) return;
+    if (replaced(path) || !holds_text(node, "${")) return;  // else nodes that share stay shared
     for (std::size_t i = 0; i < node.items().size(); ++i) {
       Path inner = path;
       inner.push_back(std::to_string(i));
@@ -186,7 +187,7 @@ class Interpolator {
     Path walked;
     for (const std::string& key : target) {
       if (at->is_scalar()) visit(*at, walked);  // may stand for a map
-      Node* next = const_cast<Node*>(child(*at, key));
+      Node* next = child(*at, key);
       if (next == nullptr) {
         throw ConfigError(node.place(),
                           fmt::format("${{{}}}: {}", reference, absence(*at, key, walked)));

@@ -88,43 +88,55 @@ void write_block(const Node& node, int indent, std::string& out) {
 
 }  // namespace
 
+const Node::Body& Node::none() {
+  static const Body none;
+  return none;
+}
+
+Node Node::of_kind(Kind kind, Place place) {
+  Node node;
+  node.body_ = std::make_shared<Body>();
+  node.body_->kind = kind;
+  node.body_->place = std::move(place);
+  return node;
+}
+
 Node Node::scalar(std::string text, Place place, bool quoted) {
-  Node node;
-  node.kind_ = Kind::scalar;
-  node.text_ = std::move(text);
-  node.place_ = std::move(place);
-  node.quoted_ = quoted;
+  Node node = of_kind(Kind::scalar, std::move(place));
+  node.body_->text = std::move(text);
+  node.body_->quoted = quoted;
   return node;
 }
 
-Node Node::list(Place place) {
-  Node node;
-  node.kind_ = Kind::list;
-  node.place_ = std::move(place);
-  return node;
-}
+Node Node::list(Place place) { return of_kind(Kind::list, std::move(place)); }
 
-Node Node::map(Place place) {
-  Node node;
-  node.kind_ = Kind::map;
-  node.place_ = std::move(place);
-  return node;
+Node Node::map(Place place) { return of_kind(Kind::map, std::move(place)); }
+
+Node::Body& Node::own() {
+  if (body_ == nullptr) {
+    body_ = std::make_shared<Body>();
+  } else if (body_.use_count() > 1) {
+    body_ = std::make_shared<Body>(*body_);
+  }
+  return *body_;
 }
 
 const Node* Node::find(std::string_view key) const {
-  for (const auto& [name, value] : entries_) {
+  for (const auto& [name, value] : entries()) {
     if (name == key) return &value;
   }
   return nullptr;
 }
 
 Node* Node::find(std::string_view key) {
-  return const_cast<Node*>(static_cast<const Node*>(this)->find(key));
+  if (std::as_const(*this).find(key) == nullptr) return nullptr;
+  own();
+  return const_cast<Node*>(std::as_const(*this).find(key));
 }
 
 const Node& Node::at(std::string_view key) const {
   const Node* value = find(key);
-  if (value == nullptr) throw ConfigError(place_, fmt::format("'{}' is missing", key));
+  if (value == nullptr) throw ConfigError(place(), fmt::format("'{}' is missing", key));
   return *value;
 }
 
@@ -133,44 +145,50 @@ Node& Node::set(std::string_view key, Node value) {
     *present = std::move(value);
     return *present;
   }
-  kind_ = Kind::map;
-  return entries_.emplace_back(std::string(key), std::move(value)).second;
+  Body& body = own();
+  body.kind = Kind::map;
+  return body.entries.emplace_back(std::string(key), std::move(value)).second;
 }
 
 bool Node::erase(std::string_view key) {
   const auto matches = [&](const auto& entry) { return entry.first == key; };
-  std::erase_if(key_places_, matches);
-  return std::erase_if(entries_, matches) > 0;
+  if (std::none_of(body().key_places.begin(), body().key_places.end(), matches) &&
+      std::as_const(*this).find(key) == nullptr) {
+    return false;
+  }
+  std::erase_if(own().key_places, matches);
+  return std::erase_if(own().entries, matches) > 0;
 }
 
 Place Node::key_place(std::string_view key) const {
-  for (const auto& [name, place] : key_places_) {
+  for (const auto& [name, place] : body().key_places) {
     if (name == key) return place;
   }
   const Node* value = find(key);
-  return value == nullptr ? place_ : value->place();
+  return value == nullptr ? place() : value->place();
 }
 
 void Node::set_key_place(std::string_view key, Place place) {
-  for (auto& [name, present] : key_places_) {
+  Body& body = own();
+  for (auto& [name, present] : body.key_places) {
     if (name == key) {
       present = std::move(place);
       return;
     }
   }
-  key_places_.emplace_back(std::string(key), std::move(place));
+  body.key_places.emplace_back(std::string(key), std::move(place));
 }
 
 std::optional<bool> Node::as_bool() const {
-  if (!is_scalar() || quoted_) return std::nullopt;
-  if (text_ == "true" || text_ == "True" || text_ == "TRUE") return true;
-  if (text_ == "false" || text_ == "False" || text_ == "FALSE") return false;
+  if (!is_scalar() || quoted()) return std::nullopt;
+  if (text() == "true" || text() == "True" || text() == "TRUE") return true;
+  if (text() == "false" || text() == "False" || text() == "FALSE") return false;
   return std::nullopt;
 }
 
 std::optional<std::int64_t> Node::as_int() const {
-  if (!is_scalar() || quoted_ || !is_decimal_integer(text_)) return std::nullopt;
-  const std::string_view digits = without_plus(text_);
+  if (!is_scalar() || quoted() || !is_decimal_integer(text())) return std::nullopt;
+  const std::string_view digits = without_plus(text());
   std::int64_t value = 0;
   const auto result = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (result.ec != std::errc() || result.ptr != digits.data() + digits.size()) return std::nullopt;
@@ -178,11 +196,11 @@ std::optional<std::int64_t> Node::as_int() const {
 }
 
 std::optional<double> Node::as_double() const {
-  if (!is_scalar() || quoted_) return std::nullopt;
-  if (text_ == ".inf" || text_ == "+.inf") return std::numeric_limits<double>::infinity();
-  if (text_ == "-.inf") return -std::numeric_limits<double>::infinity();
-  if (text_ == ".nan") return std::numeric_limits<double>::quiet_NaN();
-  const std::string_view digits = without_plus(text_);
+  if (!is_scalar() || quoted()) return std::nullopt;
+  if (text() == ".inf" || text() == "+.inf") return std::numeric_limits<double>::infinity();
+  if (text() == "-.inf") return -std::numeric_limits<double>::infinity();
+  if (text() == ".nan") return std::numeric_limits<double>::quiet_NaN();
+  const std::string_view digits = without_plus(text());
   const std::string_view bare = !digits.empty() && digits[0] == '-' ? digits.substr(1) : digits;
   if (bare.empty() || !(is_digit(bare[0]) || (bare[0] == '.' && bare.size() > 1))) {
     return std::nullopt;  // keeps out "inf", "nan" and words
@@ -197,7 +215,7 @@ std::optional<double> Node::as_double() const {
 
 std::optional<std::string> Node::as_string() const {
   if (!is_scalar()) return std::nullopt;
-  return text_;
+  return text();
 }
 
 std::string to_flow(const Node& node) {
@@ -226,6 +244,7 @@ std::string to_yaml(const Node& node) {
 }
 
 void escape_references(Node& node) {
+  if (!holds_text(node, "${")) return;
   std::string text = node.text();
   for (std::size_t at = text.find("${"); at != std::string::npos; at = text.find("${", at + 3)) {
     text.insert(at, 1, '$');
@@ -233,6 +252,15 @@ void escape_references(Node& node) {
   node.set_text(std::move(text));
   for (Node& item : node.items()) escape_references(item);
   for (auto& [key, value] : node.entries()) escape_references(value);
+}
+
+bool holds_text(const Node& node, std::string_view part) {
+  const auto holds = [&](const Node& inner) { return holds_text(inner, part); };
+  const auto& entries = node.entries();
+  return node.text().find(part) != std::string::npos ||
+         std::any_of(node.items().begin(), node.items().end(), holds) ||
+         std::any_of(entries.begin(), entries.end(),
+                     [&](const auto& entry) { return holds(entry.second); });
 }
 
 namespace {
@@ -268,7 +296,7 @@ void OptionReader::read(const Node& value, std::string& out) {
 }
 
 std::size_t bytes_in(const Node& node) {
-  std::size_t bytes = sizeof(Node) + node.text().size();
+  std::size_t bytes = sizeof(Node) + sizeof(Node::Body) + node.text().size();
   for (const Origin& origin : node.history()) bytes += sizeof(Origin) + origin.value.size();
   for (const Node& item : node.items()) bytes += bytes_in(item);
   for (const auto& [key, value] : node.entries()) bytes += key.size() + bytes_in(value);

@@ -1,7 +1,9 @@
 #include "framework/config/node.h"
 
 #include <cmath>
+#include <functional>
 #include <random>
+#include <utility>
 
 #include "tests/support/compositions.h"
 
@@ -205,6 +207,45 @@ TEST(NodeText, ParsesBackToTheSameTreeInFlowStyle) {
     EXPECT_EQ(flow.find('\n'), std::string::npos);
     ASSERT_EQ(meaning(parse_yaml(flow, "x")), meaning(tree)) << "seed " << seed << "\n" << flow;
   }
+}
+
+TEST(Node, ACopyAndItsOriginalChangeApart) {
+  const std::function<void(Node&)> changes[] = {
+      [](Node& node) { node.set("new", plain("1")); },
+      [](Node& node) { node.set("text", plain("1")); },
+      [](Node& node) { node.erase("text"); },
+      [](Node& node) { node.find("text")->set_text("1"); },
+      [](Node& node) { node.find("map")->find("inner")->set("deep", plain("1")); },
+      [](Node& node) { node.find("map")->erase("inner"); },
+      [](Node& node) { node.find("list")->items().push_back(plain("1")); },
+      [](Node& node) { node.find("list")->items()[1].items()[0] = plain("1"); },
+      [](Node& node) { node.entries().pop_back(); },
+      [](Node& node) { node = plain("1"); },
+  };
+  const Node whole = parse_value("{text: a, map: {inner: {deep: b}}, list: [c, [d]]}", {});
+  const std::string before = to_flow(whole);
+  for (const auto& change : changes) {
+    Node first = whole, second = first;
+    change(first);
+    EXPECT_NE(to_flow(first), before);
+    EXPECT_EQ(to_flow(second), before);
+    const std::string changed = to_flow(first);
+    change(second);
+    EXPECT_EQ(to_flow(second), changed);
+    EXPECT_EQ(to_flow(whole), before);
+  }
+}
+
+TEST(Node, PlacesAndHistoryOfACopyAreItsOwn) {
+  Node first = Node::map({"a", 1, 1});
+  first.set("key", plain("x"));
+  Node second = first;
+  second.set_place({"b", 2, 2});
+  second.set_key_place("key", {"b", 3, 3});
+  second.find("key")->history().push_back({{"b", 4, 4}, "y"});
+  EXPECT_EQ(first.place().str(), "a:1:1");
+  EXPECT_EQ(first.key_place("key").str(), plain("x").place().str());
+  EXPECT_TRUE(std::as_const(first).at("key").history().empty());
 }
 
 }  // namespace
