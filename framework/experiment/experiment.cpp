@@ -249,9 +249,8 @@ bool is_young_option(const Experiment& experiment, const KeyPath& path, const No
                              : path.front() == "dataset" ? experiment.dataset.id
                              : path.front() == "task"    ? experiment.task.id
                                                          : "";
-  const std::string text = canonical_text(value);
   const auto is = [&](const YoungOption& one) {
-    return one.plugin == plugin && one.option == path[1] && one.value == text;
+    return one.option == path[1] && one.plugin == plugin && one.value == canonical_text(value);
   };
   if (std::any_of(std::begin(kYoungOptions), std::end(kYoungOptions), is)) return true;
   if (path.front() == "dataset" && path[1] == "few_shot" && value.is_map()) {
