@@ -1,7 +1,6 @@
 #include "framework/report/box_pictures.h"
 
 #include <algorithm>
-#include <map>
 
 #include "framework/document/markup.h"
 
@@ -112,6 +111,16 @@ std::string heading_of(const BoxPicture& picture) {
                      picture.prompt);
 }
 
+std::string box_row_html(const std::vector<const BoxPicture*>& row) {
+  std::string out = heading_of(*row.front()) + "<div class=\"graphs\">\n";
+  for (const BoxPicture* picture : row) {
+    out += fmt::format("<figure>{}{}<figcaption>{}</figcaption></figure>\n", boxes_svg(*picture),
+                       picture->attention.empty() ? "" : attention_svg(*picture),
+                       html_text(caption_of(*picture)));
+  }
+  return out + "</div>\n";
+}
+
 }  // namespace
 
 std::vector<BoxPicture> box_pictures_of(const std::vector<RunRecord>& runs,
@@ -120,24 +129,11 @@ std::vector<BoxPicture> box_pictures_of(const std::vector<RunRecord>& runs,
 }
 
 std::string box_pictures_html(const std::vector<BoxPicture>& pictures) {
-  std::map<std::pair<std::string, std::int64_t>, std::vector<const BoxPicture*>> rows;
-  for (const BoxPicture& one : pictures) rows[{one.origin.experiment, one.index}].push_back(&one);
-  std::string out;
-  for (const auto& [key, drawings] : rows) {
-    out += heading_of(*drawings.front()) + "<div class=\"graphs\">\n";
-    for (const BoxPicture* picture : drawings) {
-      out += fmt::format("<figure>{}{}<figcaption>{}</figcaption></figure>\n", boxes_svg(*picture),
-                         picture->attention.empty() ? "" : attention_svg(*picture),
-                         html_text(caption_of(*picture)));
-    }
-    out += "</div>\n";
-  }
-  if (out.empty()) return out;
-  return out +
-         "<p class=\"note\">Dashed boxes are true, full ones were found, with their scores. Below: "
-         "where the query of the best answer looked (last layer, mean over heads; values, where "
-         "keys "
-         "are of the prompt).</p>\n";
+  return side_by_side(
+      pictures, box_row_html,
+      "Dashed boxes are true, full ones were found, with their scores. Below: where the query of "
+      "the best answer looked (last layer, mean over heads; values, where keys are of the "
+      "prompt).");
 }
 
 }  // namespace attnlab

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include "framework/base/json.h"
 #include "framework/document/markup.h"
@@ -61,6 +60,21 @@ std::string caption_of(const GraphPicture& picture) {
   return text + fmt::format(". Darkest: {:.2g}.", most);
 }
 
+std::string graph_row_html(const std::vector<const GraphPicture*>& row) {
+  const GraphPicture& first = *row.front();
+  std::string out =
+      fmt::format("<h3>{}, test graph {}: {} nodes{}</h3>\n<div class=\"graphs\">\n",
+                  html_text(first.origin.experiment), first.index, first.nodes,
+                  std::size_t(first.nodes) == first.shown
+                      ? ""
+                      : fmt::format(", the {} nearest to the chosen one", first.shown));
+  for (const GraphPicture* picture : row) {
+    out += fmt::format("<figure>{}<figcaption>{}</figcaption></figure>\n", graph_svg(*picture),
+                       html_text(caption_of(*picture)));
+  }
+  return out + "</div>\n";
+}
+
 }  // namespace
 
 std::vector<GraphPicture> graph_pictures_of(const std::vector<RunRecord>& runs,
@@ -99,27 +113,11 @@ std::string graph_svg(const GraphPicture& picture) {
 }
 
 std::string graph_pictures_html(const std::vector<GraphPicture>& pictures) {
-  std::map<std::pair<std::string, std::int64_t>, std::vector<const GraphPicture*>> rows;
-  for (const GraphPicture& one : pictures) rows[{one.origin.experiment, one.index}].push_back(&one);
-  std::string out;
-  for (const auto& [key, drawings] : rows) {
-    const GraphPicture& first = *drawings.front();
-    out += fmt::format("<h3>{}, test graph {}: {} nodes{}</h3>\n<div class=\"graphs\">\n",
-                       html_text(key.first), key.second, first.nodes,
-                       std::size_t(first.nodes) == first.shown
-                           ? ""
-                           : fmt::format(", the {} nearest to the chosen one", first.shown));
-    for (const GraphPicture* picture : drawings) {
-      out += fmt::format("<figure>{}<figcaption>{}</figcaption></figure>\n", graph_svg(*picture),
-                         html_text(caption_of(*picture)));
-    }
-    out += "</div>\n";
-  }
-  if (out.empty()) return out;
-  return out +
-         "<p class=\"note\">The ringed node is the chosen one; the darker a node, the more of its "
-         "attention it gets (last layer, mean over heads). Nodes with a thick rim were classified "
-         "wrongly. A node under the mouse says what it is.</p>\n";
+  return side_by_side(
+      pictures, graph_row_html,
+      "The ringed node is the chosen one; the darker a node, the more of its attention it gets "
+      "(last layer, mean over heads). Nodes with a thick rim were classified wrongly. A node under "
+      "the mouse says what it is.");
 }
 
 }  // namespace attnlab

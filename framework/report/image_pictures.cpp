@@ -1,7 +1,6 @@
 #include "framework/report/image_pictures.h"
 
 #include <algorithm>
-#include <map>
 
 #include "framework/document/markup.h"
 
@@ -173,17 +172,11 @@ std::vector<ImagePicture> image_pictures_of(const std::vector<RunRecord>& runs,
 }
 
 std::string image_pictures_html(const std::vector<ImagePicture>& pictures) {
-  std::map<std::pair<std::string, std::int64_t>, std::vector<const ImagePicture*>> images;
-  for (const ImagePicture& one : pictures)
-    images[{one.origin.experiment, one.index}].push_back(&one);
-  std::string out;
-  for (const auto& [key, rows] : images) out += table_html(rows);
-  if (out.empty()) return out;
-  return out +
-         "<p class=\"note\">Below each picture is what the model says of it. The redder a patch, "
-         "the more the answer (or, where a class is named, that class) rests on it; each map has "
-         "its "
-         "own scale, from its weakest patch to its strongest.</p>\n";
+  return side_by_side(
+      pictures, table_html,
+      "Below each picture is what the model says of it. The redder a patch, the more the answer "
+      "(or, where a class is named, that class) rests on it; each map has its own scale, from its "
+      "weakest patch to its strongest.");
 }
 
 }  // namespace attnlab

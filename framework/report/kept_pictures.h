@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -71,6 +72,19 @@ std::vector<Picture> kept_pictures(const std::vector<RunRecord>& runs, const std
     for (Picture& picture : pictures) all.push_back(std::move(picture));
   }
   return all;
+}
+
+/// One piece of HTML for each experiment and index, of the pictures of its attentions side by side,
+/// and a note below all; empty where there is no picture.
+/// @param html_of  takes a vector of `const Picture*`, which is not empty
+template <class Picture, class Html>
+std::string side_by_side(const std::vector<Picture>& pictures, const Html& html_of,
+                         const std::string& note) {
+  std::map<std::pair<std::string, std::int64_t>, std::vector<const Picture*>> rows;
+  for (const Picture& one : pictures) rows[{one.origin.experiment, one.index}].push_back(&one);
+  std::string out;
+  for (const auto& [key, row] : rows) out += html_of(row);
+  return out.empty() ? out : out + "<p class=\"note\">" + note + "</p>\n";
 }
 
 }  // namespace attnlab

@@ -1,7 +1,6 @@
 #include "framework/report/label_pictures.h"
 
 #include <algorithm>
-#include <map>
 
 #include "framework/document/markup.h"
 
@@ -100,7 +99,7 @@ std::string legend_of(const std::vector<const LabelPicture*>& row) {
   return "<ul class=\"legend\">\n" + out + "</ul>\n";
 }
 
-std::string row_html(const std::vector<const LabelPicture*>& row) {
+std::string label_row_html(const std::vector<const LabelPicture*>& row) {
   const LabelPicture& first = *row.front();
   const std::string example = fmt::format("test example {}", first.index);
   std::string out = fmt::format("<h3>{}, {}</h3>\n<div class=\"graphs\">\n",
@@ -128,15 +127,9 @@ std::vector<LabelPicture> label_pictures_of(const std::vector<RunRecord>& runs,
 }
 
 std::string label_pictures_html(const std::vector<LabelPicture>& pictures) {
-  std::map<std::pair<std::string, std::int64_t>, std::vector<const LabelPicture*>> rows;
-  for (const LabelPicture& one : pictures) rows[{one.origin.experiment, one.index}].push_back(&one);
-  std::string out;
-  for (const auto& [key, row] : rows) out += row_html(row);
-  if (out.empty()) return out;
-  return out +
-         "<p class=\"note\">Below each answer are its errors: red where it is wrong, grey where it "
-         "is "
-         "right. White: no label, or scores that are not finite.</p>\n";
+  return side_by_side(pictures, label_row_html,
+                      "Below each answer are its errors: red where it is wrong, grey where it is "
+                      "right. White: no label, or scores that are not finite.");
 }
 
 }  // namespace attnlab

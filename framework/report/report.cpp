@@ -126,21 +126,15 @@ Report build_report(RunCollection collection, Comparison comparison, const Catal
   // Heads of single runs; there are too many at the points of a large grid.
   std::erase_if(report.biases,
                 [&](const BiasFigure& bias) { return !report.shows(bias.experiment); });
-  report.graphs = graph_pictures_of(report.collection.runs, report.comparison.notes);
-  std::erase_if(report.graphs,
-                [&](const GraphPicture& one) { return !report.shows(one.origin.experiment); });
-  report.clouds = cloud_pictures_of(report.collection.runs, report.comparison.notes);
-  std::erase_if(report.clouds,
-                [&](const CloudPicture& one) { return !report.shows(one.origin.experiment); });
-  report.boxes = box_pictures_of(report.collection.runs, report.comparison.notes);
-  std::erase_if(report.boxes,
-                [&](const BoxPicture& one) { return !report.shows(one.origin.experiment); });
-  report.label_maps = label_pictures_of(report.collection.runs, report.comparison.notes);
-  std::erase_if(report.label_maps,
-                [&](const LabelPicture& one) { return !report.shows(one.origin.experiment); });
-  report.images = image_pictures_of(report.collection.runs, report.comparison.notes);
-  std::erase_if(report.images,
-                [&](const ImagePicture& one) { return !report.shows(one.origin.experiment); });
+  const auto keep_shown = [&](auto& pictures, const auto& pictures_of) {
+    pictures = pictures_of(report.collection.runs, report.comparison.notes);
+    std::erase_if(pictures, [&](const auto& one) { return !report.shows(one.origin.experiment); });
+  };
+  keep_shown(report.graphs, graph_pictures_of);
+  keep_shown(report.clouds, cloud_pictures_of);
+  keep_shown(report.boxes, box_pictures_of);
+  keep_shown(report.label_maps, label_pictures_of);
+  keep_shown(report.images, image_pictures_of);
   for (std::size_t i = 0; i < report.collection.runs.size(); ++i) {
     const RunRecord& run = report.collection.runs[i];
     report.seconds += run.status.seconds;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "framework/nn/attention/recurrence.h"
+#include "tests/support/attended.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/naive_weights.h"
 #include "tests/support/plugins.h"
@@ -66,10 +67,7 @@ class OrderedSubject {
     for (Tensor& p : attention_->parameters()) p.add_(at::randn_like(p), 0.5);
   }
 
-  Tensor operator()(const AttentionInput& in) const {
-    AttentionContext context;
-    return attention_->forward(in, context);
-  }
+  Tensor operator()(const AttentionInput& in) const { return attended(*attention_, in); }
   /// By its name, "gate.map.weight". @throws std::invalid_argument where there is none.
   Tensor parameter(const std::string& name) const {
     for (const auto& item : attention_->named_parameters()) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/attended.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/naive_weights.h"
 #include "tests/support/plugins.h"
@@ -85,13 +86,6 @@ inline std::shared_ptr<Attention> drawn_attention(const std::string& id, const A
   const at::NoGradGuard no_gradients;
   for (Tensor& p : attention->parameters()) p.copy_(at::randn_like(p));
   return attention;
-}
-
-inline Tensor attended(Attention& attention, const AttentionInput& in,
-                       AttentionTrace* trace = nullptr) {
-  AttentionContext context;
-  context.trace = trace;
-  return attention.forward(in, context);
 }
 
 /// The only record of a traced call.

@@ -2,6 +2,7 @@
 // alone.
 #include <cmath>
 
+#include "tests/support/attended.h"
 #include "tests/support/data_files.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/naive_weights.h"
@@ -17,8 +18,7 @@ using testing::random_input;
 using testing::shape_of;
 
 Tensor attended(const AttentionInput& in, AttentionTrace* trace = nullptr) {
-  AttentionContext context{0, nullptr, trace};
-  return testing::make_attention("alibi", shape_of(in))->forward(in, context);
+  return testing::attended(*testing::make_attention("alibi", shape_of(in)), in, trace);
 }
 
 /// What it adds to the logits, [B or 1, H, Lq, Lk].

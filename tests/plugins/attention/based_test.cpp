@@ -1,6 +1,7 @@
 // Based: linear attention with weights 1 + s + s² / 2 over their sum.
 #include <gtest/gtest.h>
 
+#include "tests/support/attended.h"
 #include "tests/support/linear_cost.h"
 #include "tests/support/ragged.h"
 #include "tests/support/sourced_input.h"
@@ -54,8 +55,7 @@ std::shared_ptr<Attention> made(const AttentionInput& in, const std::string& opt
 
 /// Without learned maps, so that two calls are of one function.
 Tensor plainly(const AttentionInput& in) {
-  AttentionContext context;
-  return testing::make_attention("based", testing::shape_of(in), kUnmapped)->forward(in, context);
+  return testing::attended(*testing::make_attention("based", testing::shape_of(in), kUnmapped), in);
 }
 
 AttentionTraits traits() { return made(testing::random_input(1, 1, 1, 1, 1, 1))->traits(); }

@@ -1,7 +1,7 @@
 // Cog attention: sign(L) softmax(|L|) V.
 #include <gtest/gtest.h>
 
-#include "tests/support/gradcheck.h"
+#include "tests/support/attended.h"
 #include "tests/support/naive_weights.h"
 #include "tests/support/plugins.h"
 
@@ -13,9 +13,7 @@ using testing::largest_difference;
 using testing::random_input;
 
 Tensor attended(const AttentionInput& in, AttentionTrace* trace = nullptr) {
-  AttentionContext context;
-  context.trace = trace;
-  return testing::make_attention("cog", testing::shape_of(in))->forward(in, context);
+  return testing::attended(*testing::make_attention("cog", testing::shape_of(in)), in, trace);
 }
 
 Tensor naive(const AttentionInput& in) {
@@ -87,16 +85,7 @@ TEST(CogAttention, HasNoOptionsAndLearnsNothing) {
 TEST(CogAttention, GradientsAreRightTwice) {
   at::manual_seed(4);
   AttentionInput in = random_input(1, 2, 3, 4, 3, 2);
-  for (const bool causal : {false, true}) {
-    in.visible.causal = causal;
-    const auto f = [&](const std::vector<Tensor>& x) {
-      AttentionInput changed = in;
-      changed.queries = x[0], changed.keys = x[1], changed.values = x[2];
-      return attended(changed);
-    };
-    EXPECT_LT(testing::gradient_error(f, {in.queries, in.keys, in.values}), 1e-7);
-    EXPECT_LT(testing::second_gradient_error(f, {in.queries, in.keys, in.values}), 1e-6);
-  }
+  testing::expect_right_gradients_twice(in, [&](const AttentionInput& x) { return attended(x); });
 }
 
 }  // namespace

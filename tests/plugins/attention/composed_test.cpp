@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tests/support/attended.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/kernel_choice.h"
 #include "tests/support/naive_attention.h"
@@ -163,9 +164,7 @@ int compare(const Spelling& spelling, at::ScalarType dtype) {
 Tensor attended(const char* options, const AttentionInput& in, AttentionTrace* trace = nullptr) {
   const auto attention = testing::make_attention("composed", shape_of(in), options);
   attention->to(in.queries.scalar_type());
-  AttentionContext context;
-  context.trace = trace;
-  return attention->forward(in, context);
+  return testing::attended(*attention, in, trace);
 }
 
 constexpr const char* kQuestWithSinkhorn =
@@ -293,10 +292,7 @@ TEST(ComposedAttention, GradientsOfACombinationAreRight) {
     changed.values = leaves.back();
     changed.keys = leaves[leaves.size() - 2];
     changed.queries = leaves[leaves.size() - 3];
-    const auto f = [&] {
-      AttentionContext context;
-      return attention->forward(changed, context);
-    };
+    const auto f = [&] { return testing::attended(*attention, changed); };
     EXPECT_LT(testing::leaf_gradient_error(f, leaves), 1e-6) << options;
   }
 }

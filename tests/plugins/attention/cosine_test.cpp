@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/nn/kernels/dropout.h"
+#include "tests/support/attended.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/linear_cost.h"
 #include "tests/support/plugins.h"
@@ -27,9 +28,7 @@ std::shared_ptr<Attention> cosine(const AttentionInput& in, const std::string& o
 
 Tensor attended(const AttentionInput& in, AttentionTrace* trace = nullptr,
                 const std::string& options = "{}") {
-  AttentionContext context;
-  context.trace = trace;
-  return cosine(in, options)->forward(in, context);
+  return testing::attended(*cosine(in, options), in, trace);
 }
 
 /// @param m  one number for each head.
@@ -155,8 +154,7 @@ TEST(CosineAttention, GradientsOfInputsAndExponentsAreRightTwiceInBothForms) {
         AttentionInput changed = in;
         changed.queries = x[0], changed.keys = x[1], changed.values = x[2];
         std::dynamic_pointer_cast<PowerNormaliser>(power)->m = x[3];
-        AttentionContext context;
-        return attention->forward(changed, context);
+        return testing::attended(*attention, changed);
       };
       EXPECT_LT(testing::gradient_error(f, {in.queries, in.keys, in.values, m}), 1e-7);
       EXPECT_LT(testing::second_gradient_error(f, {in.queries, in.keys, in.values, m}), 1e-6);

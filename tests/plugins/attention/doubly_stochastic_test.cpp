@@ -1,6 +1,7 @@
 // Doubly stochastic attention: Sinkhorn(Q Kᵀ / √D) V.
 #include <gtest/gtest.h>
 
+#include "tests/support/attended.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/naive_weights.h"
 #include "tests/support/plugins.h"
@@ -14,10 +15,8 @@ using testing::random_input;
 
 Tensor attended(const AttentionInput& in, const std::string& options = "{}",
                 AttentionTrace* trace = nullptr) {
-  AttentionContext context;
-  context.trace = trace;
-  return testing::make_attention("doubly_stochastic", testing::shape_of(in), options)
-      ->forward(in, context);
+  return testing::attended(
+      *testing::make_attention("doubly_stochastic", testing::shape_of(in), options), in, trace);
 }
 
 Tensor naive(const AttentionInput& in, const SinkhornOptions& options) {
@@ -126,11 +125,7 @@ TEST(DoublyStochasticAttention, GradientsAreRightTwice) {
   AttentionInput in = random_input(2, 2, 3, 4, 3, 2);
   for (const bool padded : {false, true}) {
     if (padded) in.visible.key_valid = at::arange(4).unsqueeze(0) < at::tensor({3, 0}).view({2, 1});
-    const auto f = [&](const std::vector<Tensor>& x) {
-      AttentionInput changed = in;
-      changed.queries = x[0], changed.keys = x[1], changed.values = x[2];
-      return attended(changed);
-    };
+    const auto f = testing::of_tokens(in, [&](const AttentionInput& one) { return attended(one); });
     EXPECT_LT(testing::gradient_error(f, {in.queries, in.keys, in.values}), 1e-7);
     EXPECT_LT(testing::second_gradient_error(f, {in.queries, in.keys, in.values}), 1e-6);
   }

@@ -1,6 +1,7 @@
 // Entmax attention: 1.5-entmax of (1 + β log(1 + n)^γ) L.
 #include <gtest/gtest.h>
 
+#include "tests/support/attended.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/naive_weights.h"
 #include "tests/support/plugins.h"
@@ -8,6 +9,7 @@
 namespace attnlab::entmax_test {
 namespace {
 
+using testing::attended;
 using testing::Index;
 using testing::largest_difference;
 using testing::random_input;
@@ -19,12 +21,6 @@ std::shared_ptr<Attention> built(const AttentionInput& in, const std::string& op
   auto attention = testing::make_attention("entmax", testing::shape_of(in), options);
   attention->to(at::kDouble);
   return attention;
-}
-
-Tensor attended(Attention& attention, const AttentionInput& in, AttentionTrace* trace = nullptr) {
-  AttentionContext context;
-  context.trace = trace;
-  return attention.forward(in, context);
 }
 
 Tensor traced_weights(Attention& attention, const AttentionInput& in) {
@@ -179,11 +175,8 @@ TEST(EntmaxAttention, GradientsAreRightTwice) {
     const auto attention = built(in, options);
     for (const bool causal : {false, true}) {
       in.visible.causal = causal;
-      const auto f = [&](const std::vector<Tensor>& x) {
-        AttentionInput changed = in;
-        changed.queries = x[0], changed.keys = x[1], changed.values = x[2];
-        return attended(*attention, changed);
-      };
+      const auto f = testing::of_tokens(
+          in, [&](const AttentionInput& one) { return attended(*attention, one); });
       EXPECT_LT(testing::gradient_error(f, {in.queries, in.keys, in.values}), 1e-7) << options;
       EXPECT_LT(testing::second_gradient_error(f, {in.queries, in.keys, in.values}), 1e-6)
           << options;

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include "tests/support/gradcheck.h"
+#include "tests/support/attended.h"
 #include "tests/support/kernel_choice.h"
 #include "tests/support/naive_weights.h"
 #include "tests/support/plugins.h"
@@ -15,9 +15,7 @@ using testing::largest_difference;
 using testing::random_input;
 
 Tensor attended(const AttentionInput& in, AttentionTrace* trace = nullptr) {
-  AttentionContext context;
-  context.trace = trace;
-  return testing::make_attention("laser", testing::shape_of(in))->forward(in, context);
+  return testing::attended(*testing::make_attention("laser", testing::shape_of(in)), in, trace);
 }
 
 Tensor naive(const AttentionInput& in) {
@@ -154,16 +152,7 @@ TEST(LaserAttention, HasNoOptionsAndLearnsNothing) {
 TEST(LaserAttention, GradientsAreRightTwice) {
   at::manual_seed(8);
   AttentionInput in = random_input(1, 2, 3, 4, 3, 2);
-  for (const bool causal : {false, true}) {
-    in.visible.causal = causal;
-    const auto f = [&](const std::vector<Tensor>& x) {
-      AttentionInput changed = in;
-      changed.queries = x[0], changed.keys = x[1], changed.values = x[2];
-      return attended(changed);
-    };
-    EXPECT_LT(testing::gradient_error(f, {in.queries, in.keys, in.values}), 1e-7);
-    EXPECT_LT(testing::second_gradient_error(f, {in.queries, in.keys, in.values}), 1e-6);
-  }
+  testing::expect_right_gradients_twice(in, [&](const AttentionInput& x) { return attended(x); });
 }
 
 }  // namespace

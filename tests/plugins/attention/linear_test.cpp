@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/nn/kernels/dropout.h"
+#include "tests/support/attended.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/linear_cost.h"
 #include "tests/support/plugins.h"
@@ -26,9 +27,7 @@ std::shared_ptr<Attention> linear(const AttentionInput& in, const std::string& o
 
 Tensor attended(const AttentionInput& in, const std::string& options = "{}",
                 AttentionTrace* trace = nullptr) {
-  AttentionContext context;
-  context.trace = trace;
-  return linear(in, options)->forward(in, context);
+  return testing::attended(*linear(in, options), in, trace);
 }
 
 Tensor naive(const AttentionInput& in, double eps = 1e-6, bool maps_keys = true) {

@@ -1,6 +1,7 @@
 // Magnitude-aware linear attention: sum of (β s - γ) v, s = φ(q) · φ(k) / (n √D).
 #include <gtest/gtest.h>
 
+#include "tests/support/attended.h"
 #include "tests/support/linear_cost.h"
 #include "tests/support/ragged.h"
 #include "tests/support/sourced_input.h"
@@ -16,9 +17,7 @@ using testing::random_input;
 using testing::Row;
 
 Tensor attended(const AttentionInput& in, AttentionTrace* trace = nullptr) {
-  AttentionContext context;
-  context.trace = trace;
-  return testing::make_attention("mala", testing::shape_of(in))->forward(in, context);
+  return testing::attended(*testing::make_attention("mala", testing::shape_of(in)), in, trace);
 }
 
 Tensor plainly(const AttentionInput& in) { return attended(in); }

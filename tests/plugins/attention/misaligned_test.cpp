@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "tests/support/attended.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/naive_attention.h"
 #include "tests/support/plugins.h"
@@ -15,8 +16,7 @@ using testing::naive_attention;
 using testing::random_input;
 
 Tensor attended(const std::string& name, const AttentionInput& in) {
-  AttentionContext context;
-  return testing::make_attention(name, testing::shape_of(in))->forward(in, context);
+  return testing::attended(*testing::make_attention(name, testing::shape_of(in)), in);
 }
 
 TEST(MisalignedAttention, HonoursEveryInputOfTheContract) {
@@ -52,11 +52,8 @@ TEST(MisalignedAttention, GradientsAreRight) {
   at::manual_seed(3);
   AttentionInput in = random_input(2, 2, 3, 5, 4, 3);
   in.values_from_elsewhere = true;
-  const auto f = [&](const std::vector<Tensor>& x) {
-    AttentionInput changed = in;
-    changed.queries = x[0], changed.keys = x[1], changed.values = x[2];
-    return attended("misaligned", changed);
-  };
+  const auto f = testing::of_tokens(
+      in, [&](const AttentionInput& one) { return attended("misaligned", one); });
   EXPECT_LT(testing::gradient_error(f, {in.queries, in.keys, in.values}), 1e-7);
 }
 

@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-#include "tests/support/gradcheck.h"
+#include "tests/support/attended.h"
 #include "tests/support/naive_attention.h"
 #include "tests/support/plugins.h"
 
@@ -45,9 +45,7 @@ inline void PrintTo(const NormalisedForm& form, std::ostream* out) {
 
 inline Tensor attended(const BuiltAttention& attention, const AttentionInput& in,
                        AttentionTrace* trace = nullptr) {
-  AttentionContext context;
-  context.trace = trace;
-  return attention->forward(in, context);
+  return attended(*attention, in, trace);
 }
 
 inline Tensor logits_of(const BuiltAttention& attention, const AttentionInput& in) {

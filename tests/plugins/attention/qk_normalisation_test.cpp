@@ -1,5 +1,6 @@
 // What all QK-normalisations have in common, for each form that its own test instantiates.
 #include "tests/plugins/attention/qk_normalisation.h"
+#include "tests/support/attended.h"
 #include "tests/support/ragged.h"
 
 namespace attnlab::qk_normalisation_test {
@@ -48,11 +49,8 @@ TEST_P(QKNormalisation, GradientsOfGradientsAreRight) {
   at::manual_seed(3);
   const AttentionInput in = random_input(1, 2, 2, 3, 3, 2);
   const BuiltAttention attention = GetParam().varied(in);
-  const auto f = [&](const std::vector<Tensor>& x) {
-    AttentionInput changed = in;
-    changed.queries = x[0], changed.keys = x[1], changed.values = x[2];
-    return attended(attention, changed);
-  };
+  const auto f =
+      testing::of_tokens(in, [&](const AttentionInput& one) { return attended(attention, one); });
   EXPECT_LT(testing::second_gradient_error(f, {in.queries, in.keys, in.values}), 1e-6);
 }
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/tensor/torch_compat.h"
+#include "tests/support/attended.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/naive_attention.h"
 #include "tests/support/plugins.h"
@@ -20,9 +21,7 @@ std::shared_ptr<Attention> quest(const AttentionInput& in, const std::string& op
 
 Tensor attended(const AttentionInput& in, AttentionTrace* trace = nullptr,
                 const std::string& options = "{}") {
-  AttentionContext context;
-  context.trace = trace;
-  return quest(in, options)->forward(in, context);
+  return testing::attended(*quest(in, options), in, trace);
 }
 
 /// The attention as a function of queries, keys and values, for finite differences.

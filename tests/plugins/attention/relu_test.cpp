@@ -1,7 +1,7 @@
 // ReLU attention: relu(Q Kᵀ / √D)^p / n V.
 #include <gtest/gtest.h>
 
-#include "tests/support/gradcheck.h"
+#include "tests/support/attended.h"
 #include "tests/support/naive_weights.h"
 #include "tests/support/plugins.h"
 
@@ -14,9 +14,8 @@ using testing::random_input;
 
 Tensor attended(const AttentionInput& in, const std::string& options = "{}",
                 AttentionTrace* trace = nullptr) {
-  AttentionContext context;
-  context.trace = trace;
-  return testing::make_attention("relu", testing::shape_of(in), options)->forward(in, context);
+  return testing::attended(*testing::make_attention("relu", testing::shape_of(in), options), in,
+                           trace);
 }
 
 Tensor naive(const AttentionInput& in, int power) {
@@ -96,16 +95,9 @@ TEST(ReluAttention, GradientsAreRightTwice) {
   at::manual_seed(4);
   AttentionInput in = random_input(1, 2, 3, 4, 3, 2);
   for (const std::string power : {"1", "2"}) {
-    for (const bool causal : {false, true}) {
-      in.visible.causal = causal;
-      const auto f = [&](const std::vector<Tensor>& x) {
-        AttentionInput changed = in;
-        changed.queries = x[0], changed.keys = x[1], changed.values = x[2];
-        return attended(changed, "{power: " + power + "}");
-      };
-      EXPECT_LT(testing::gradient_error(f, {in.queries, in.keys, in.values}), 1e-7) << power;
-      EXPECT_LT(testing::second_gradient_error(f, {in.queries, in.keys, in.values}), 1e-6) << power;
-    }
+    SCOPED_TRACE(power);
+    testing::expect_right_gradients_twice(
+        in, [&](const AttentionInput& x) { return attended(x, "{power: " + power + "}"); });
   }
 }
 

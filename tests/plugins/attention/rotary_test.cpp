@@ -1,6 +1,7 @@
 // Rotary attention: its equation by loops, and that places count by their differences alone.
 #include <cmath>
 
+#include "tests/support/attended.h"
 #include "tests/support/data_files.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/kernel_choice.h"
@@ -25,8 +26,7 @@ std::shared_ptr<Attention> rotary(const AttentionShape& shape, const std::string
 
 Tensor attended(const AttentionInput& in, const std::string& options = "{}",
                 AttentionTrace* trace = nullptr) {
-  AttentionContext context{0, nullptr, trace};
-  return rotary(shape_of(in), options)->forward(in, context);
+  return testing::attended(*rotary(shape_of(in), options), in, trace);
 }
 
 /// Places [B or 1, L, P], or 0, 1, 2, ..., as [B, L, P] float64.

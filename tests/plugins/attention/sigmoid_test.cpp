@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "tests/support/gradcheck.h"
+#include "tests/support/attended.h"
 #include "tests/support/naive_weights.h"
 #include "tests/support/plugins.h"
 
@@ -16,9 +16,8 @@ using testing::random_input;
 
 Tensor attended(const AttentionInput& in, const std::string& options = "{}",
                 AttentionTrace* trace = nullptr) {
-  AttentionContext context;
-  context.trace = trace;
-  return testing::make_attention("sigmoid", testing::shape_of(in), options)->forward(in, context);
+  return testing::attended(*testing::make_attention("sigmoid", testing::shape_of(in), options), in,
+                           trace);
 }
 
 /// @param bias  of the logits; undefined: -log of the number of visible keys.
@@ -105,16 +104,7 @@ TEST(SigmoidAttention, PaddingEqualsAbsence) {
 TEST(SigmoidAttention, GradientsAreRightTwice) {
   at::manual_seed(5);
   AttentionInput in = random_input(1, 2, 3, 4, 3, 2);
-  for (const bool causal : {false, true}) {
-    in.visible.causal = causal;
-    const auto f = [&](const std::vector<Tensor>& x) {
-      AttentionInput changed = in;
-      changed.queries = x[0], changed.keys = x[1], changed.values = x[2];
-      return attended(changed);
-    };
-    EXPECT_LT(testing::gradient_error(f, {in.queries, in.keys, in.values}), 1e-7);
-    EXPECT_LT(testing::second_gradient_error(f, {in.queries, in.keys, in.values}), 1e-6);
-  }
+  testing::expect_right_gradients_twice(in, [&](const AttentionInput& x) { return attended(x); });
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Soft-capped attention: softmax(c tanh(Q Kᵀ / (c √D))) V.
 #include <gtest/gtest.h>
 
-#include "tests/support/gradcheck.h"
+#include "tests/support/attended.h"
 #include "tests/support/naive_weights.h"
 #include "tests/support/plugins.h"
 
@@ -14,9 +14,8 @@ using testing::random_input;
 
 Tensor attended(const AttentionInput& in, const std::string& options = "{}",
                 AttentionTrace* trace = nullptr) {
-  AttentionContext context;
-  context.trace = trace;
-  return testing::make_attention("soft_cap", testing::shape_of(in), options)->forward(in, context);
+  return testing::attended(*testing::make_attention("soft_cap", testing::shape_of(in), options), in,
+                           trace);
 }
 
 /// The logits of products and relative positions capped, then a bias that the model gives.
@@ -86,16 +85,8 @@ TEST(SoftCapAttention, RefusesACapThatIsNone) {
 TEST(SoftCapAttention, GradientsAreRightTwice) {
   at::manual_seed(3);
   AttentionInput in = random_input(1, 2, 3, 4, 3, 2);
-  for (const bool causal : {false, true}) {
-    in.visible.causal = causal;
-    const auto f = [&](const std::vector<Tensor>& x) {
-      AttentionInput changed = in;
-      changed.queries = x[0], changed.keys = x[1], changed.values = x[2];
-      return attended(changed, "{cap: 0.8}");
-    };
-    EXPECT_LT(testing::gradient_error(f, {in.queries, in.keys, in.values}), 1e-7);
-    EXPECT_LT(testing::second_gradient_error(f, {in.queries, in.keys, in.values}), 1e-6);
-  }
+  testing::expect_right_gradients_twice(
+      in, [&](const AttentionInput& x) { return attended(x, "{cap: 0.8}"); });
 }
 
 }  // namespace

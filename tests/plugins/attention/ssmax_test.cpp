@@ -1,7 +1,7 @@
 // Scalable softmax: softmax(s_h log(n) Q Kᵀ / √D) V.
 #include <gtest/gtest.h>
 
-#include "tests/support/gradcheck.h"
+#include "tests/support/attended.h"
 #include "tests/support/kernel_choice.h"
 #include "tests/support/naive_weights.h"
 #include "tests/support/plugins.h"
@@ -10,6 +10,7 @@
 namespace attnlab::ssmax_test {
 namespace {
 
+using testing::attended;
 using testing::Index;
 using testing::largest_difference;
 using testing::random_input;
@@ -31,12 +32,6 @@ std::shared_ptr<Attention> varied(const AttentionInput& in) {
 
 Row scales_of(const Attention& attention) {
   return testing::row(attention.named_parameters()["s"]);
-}
-
-Tensor attended(Attention& attention, const AttentionInput& in, AttentionTrace* trace = nullptr) {
-  AttentionContext context;
-  context.trace = trace;
-  return attention.forward(in, context);
 }
 
 Tensor naive(const AttentionInput& in, const Row& s) {
@@ -149,19 +144,9 @@ TEST(ScalableSoftmax, GradientsAreRightTwice) {
   at::manual_seed(6);
   AttentionInput in = random_input(1, 2, 3, 4, 3, 2);
   const auto attention = varied(in);
-  for (const bool causal : {false, true}) {
-    in.visible.causal = causal;
-    const auto f = [&](const std::vector<Tensor>& x) {
-      AttentionInput changed = in;
-      changed.queries = x[0], changed.keys = x[1], changed.values = x[2];
-      return attended(*attention, changed);
-    };
-    EXPECT_LT(testing::gradient_error(f, {in.queries, in.keys, in.values}), 1e-7);
-    EXPECT_LT(testing::second_gradient_error(f, {in.queries, in.keys, in.values}), 1e-6);
-    EXPECT_LT(testing::leaf_gradient_error([&] { return attended(*attention, in); },
-                                           attention->parameters()),
-              1e-7);
-  }
+  testing::expect_right_gradients_twice(
+      in, [&](const AttentionInput& x) { return attended(*attention, x); },
+      attention->parameters());
 }
 
 }  // namespace

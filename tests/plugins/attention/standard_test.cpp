@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "tests/support/attended.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/naive_attention.h"
 #include "tests/support/plugins.h"
@@ -20,9 +21,7 @@ std::shared_ptr<Attention> standard(const AttentionInput& in, const std::string&
 
 Tensor attended(const AttentionInput& in, AttentionTrace* trace = nullptr,
                 const std::string& options = "{}") {
-  AttentionContext context;
-  context.trace = trace;
-  return standard(in, options)->forward(in, context);
+  return testing::attended(*standard(in, options), in, trace);
 }
 
 TEST(StandardAttention, HonoursEveryInputOfTheContract) {
@@ -52,12 +51,8 @@ TEST(StandardAttention, GradientsAreRight) {
   at::manual_seed(2);
   const AttentionInput in = random_input(2, 2, 3, 5, 4, 3);
   const auto attention = standard(in);
-  const auto f = [&](const std::vector<Tensor>& x) {
-    AttentionInput changed = in;
-    changed.queries = x[0], changed.keys = x[1], changed.values = x[2];
-    AttentionContext context;
-    return attention->forward(changed, context);
-  };
+  const auto f = testing::of_tokens(
+      in, [&](const AttentionInput& one) { return testing::attended(*attention, one); });
   EXPECT_LT(testing::gradient_error(f, {in.queries, in.keys, in.values}), 1e-7);
 }
 

@@ -1,13 +1,14 @@
 // Talking heads: logits mixed between heads before the softmax, weights after it.
 #include <gtest/gtest.h>
 
-#include "tests/support/gradcheck.h"
+#include "tests/support/attended.h"
 #include "tests/support/naive_weights.h"
 #include "tests/support/plugins.h"
 
 namespace attnlab::talking_heads_test {
 namespace {
 
+using testing::attended;
 using testing::Index;
 using testing::largest_difference;
 using testing::random_input;
@@ -25,12 +26,6 @@ std::shared_ptr<Attention> varied(const AttentionShape& shape) {
   const at::NoGradGuard no_gradients;
   for (Tensor& parameter : attention->parameters()) parameter.copy_(at::randn_like(parameter));
   return attention;
-}
-
-Tensor attended(Attention& attention, const AttentionInput& in, AttentionTrace* trace = nullptr) {
-  AttentionContext context;
-  context.trace = trace;
-  return attention.forward(in, context);
 }
 
 /// Every pair of x as `matrix` mixes it between heads, 0 where it is hidden before or after.
@@ -145,19 +140,9 @@ TEST(TalkingHeads, GradientsAreRightTwice) {
   at::manual_seed(6);
   AttentionInput in = random_input(1, 2, 3, 4, 3, 2);
   const auto attention = varied(testing::shape_of(in));
-  for (const bool causal : {false, true}) {
-    in.visible.causal = causal;
-    const auto f = [&](const std::vector<Tensor>& x) {
-      AttentionInput changed = in;
-      changed.queries = x[0], changed.keys = x[1], changed.values = x[2];
-      return attended(*attention, changed);
-    };
-    EXPECT_LT(testing::gradient_error(f, {in.queries, in.keys, in.values}), 1e-7);
-    EXPECT_LT(testing::second_gradient_error(f, {in.queries, in.keys, in.values}), 1e-6);
-    EXPECT_LT(testing::leaf_gradient_error([&] { return attended(*attention, in); },
-                                           attention->parameters()),
-              1e-7);
-  }
+  testing::expect_right_gradients_twice(
+      in, [&](const AttentionInput& x) { return attended(*attention, x); },
+      attention->parameters());
 }
 
 }  // namespace

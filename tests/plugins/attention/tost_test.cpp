@@ -1,6 +1,7 @@
 // Token statistics self-attention: y = -π v / (1 + the second moment of the group's values).
 #include <gtest/gtest.h>
 
+#include "tests/support/attended.h"
 #include "tests/support/sourced_input.h"
 
 namespace attnlab::tost_test {
@@ -249,11 +250,8 @@ TEST(TostAttention, GradientsAreRightTwice) {
   const auto attention = made(in);
   for (const bool causal : {false, true}) {
     in.visible.causal = causal;
-    const auto f = [&](const std::vector<Tensor>& x) {
-      AttentionInput changed = in;
-      changed.queries = x[0], changed.keys = x[1], changed.values = x[2];
-      return attended(*attention, changed);
-    };
+    const auto f = testing::of_tokens(
+        in, [&](const AttentionInput& one) { return attended(*attention, one); });
     // Quotients of small numbers bend much: a short step.
     const std::vector<Tensor> inputs = {in.queries, in.keys, in.values};
     EXPECT_LT(testing::gradient_error(f, inputs, 1e-6), 1e-6);

@@ -5,6 +5,7 @@
 
 #include "framework/nn/attention/dot_product_attention.h"
 #include "framework/tensor/torch_compat.h"
+#include "tests/support/attended.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/kernel_choice.h"
 #include "tests/support/like_double.h"
@@ -46,9 +47,7 @@ class Counting final : public DotProductAttention {
 
 Tensor attended(const AttentionInput& in, bool own = false, AttentionTrace* trace = nullptr) {
   Counting attention(in, own);
-  AttentionContext context;
-  context.trace = trace;
-  return attention.forward(in, context);
+  return testing::attended(attention, in, trace);
 }
 
 bool serves(AttentionKernel kernel, const AttentionInput& in) {
@@ -76,11 +75,7 @@ TEST(AttentionKernel, EachIsDifferentiableTwice) {
   at::manual_seed(2);
   AttentionInput in = random_input(1, 2, 4, 4, 3, 3);
   in.visible.causal = true;
-  const auto f = [&](const std::vector<Tensor>& x) {
-    AttentionInput changed = in;
-    changed.queries = x[0], changed.keys = x[1], changed.values = x[2];
-    return attended(changed);
-  };
+  const auto f = testing::of_tokens(in, [&](const AttentionInput& one) { return attended(one); });
   for (const AttentionKernel kernel :
        {AttentionKernel::explicit_form, AttentionKernel::fused, AttentionKernel::headwise}) {
     if (!serves(kernel, in)) continue;
@@ -133,8 +128,7 @@ Tensor attended_by_unit_keys(const AttentionInput& in, double eps) {
     UnitKeyed(const AttentionInput& in, double eps)
         : DotProductAttention(shape_of(in), {.scale = 0.5, .unit_keys = eps}) {}
   } attention(in, eps);
-  AttentionContext context;
-  return attention.forward(in, context);
+  return testing::attended(attention, in);
 }
 
 TEST(AttentionKernel, EachBringsKeysToUnitLength) {
@@ -145,11 +139,8 @@ TEST(AttentionKernel, EachBringsKeysToUnitLength) {
   in.keys.select(2, 2).zero_();
   in.visible.causal = true;
   const Tensor expected = naive_attention(in, {.scale = 0.5, .unit_keys = true, .eps = eps});
-  const auto f = [&](const std::vector<Tensor>& x) {
-    AttentionInput changed = in;
-    changed.queries = x[0], changed.keys = x[1], changed.values = x[2];
-    return attended_by_unit_keys(changed, eps);
-  };
+  const auto f = testing::of_tokens(
+      in, [&](const AttentionInput& one) { return attended_by_unit_keys(one, eps); });
   for (const AttentionKernel kernel :
        {AttentionKernel::explicit_form, AttentionKernel::fused, AttentionKernel::headwise}) {
     if (!serves(kernel, in)) continue;

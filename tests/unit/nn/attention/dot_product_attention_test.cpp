@@ -15,6 +15,7 @@
 #include "framework/nn/attention/attention_kernel.h"
 #include "framework/nn/kernels/cpu_attention.h"
 #include "framework/tensor/by_distance.h"
+#include "tests/support/attended.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/kernel_choice.h"
 #include "tests/support/naive_attention.h"
@@ -22,6 +23,7 @@
 namespace attnlab::dot_product_attention_test {
 namespace {
 
+using testing::attended;
 using testing::gradient_error;
 using testing::largest_difference;
 using testing::naive_attention;
@@ -42,12 +44,6 @@ std::shared_ptr<Plain> plain(const AttentionInput& in, const DotProductSettings&
   AttentionShape shape = testing::shape_of(in);
   shape.dropout = dropout;
   return std::make_shared<Plain>(shape, settings);
-}
-
-Tensor attended(Attention& attention, const AttentionInput& in, AttentionTrace* trace = nullptr) {
-  AttentionContext context;
-  context.trace = trace;
-  return attention.forward(in, context);
 }
 
 TEST(DotProductAttention, EqualsItsDefinitionUnderEveryRule) {

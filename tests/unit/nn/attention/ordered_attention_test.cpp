@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/nn/attention/recurrence.h"
+#include "tests/support/attended.h"
 #include "tests/support/ordered_input.h"
 
 namespace attnlab::ordered_attention_test {
@@ -42,9 +43,7 @@ Sums sums(const AttentionInput& in, bool both_ways, double dropout = 0) {
 
 Tensor attended(const AttentionInput& in, bool both_ways, AttentionTrace* trace = nullptr) {
   Sums attention = sums(in, both_ways);
-  AttentionContext context;
-  context.trace = trace;
-  return attention.forward(in, context);
+  return testing::attended(attention, in, trace);
 }
 
 Tensor naive(const AttentionInput& in) {
