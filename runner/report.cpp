@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <iostream>
@@ -106,11 +105,8 @@ std::string command_of(const Words& words) {
 
 /// A number of degrees of "TURN,TILT".
 double degrees(const std::string& given, std::string_view part, double most) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
-  if (error == std::errc() && end == part.data() + part.size() && std::abs(value) <= most) {
-    return value;
-  }
+  const auto value = number_in<double>(part);
+  if (value && std::abs(*value) <= most) return *value;
   throw ConfigError(fmt::format(
       "--view: '{}' is not TURN,TILT: degrees from -360 to 360 and from -90 to 90", given));
 }

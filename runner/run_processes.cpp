@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -26,6 +25,7 @@
 #include "framework/base/error.h"
 #include "framework/base/launched.h"
 #include "framework/base/power_of_two.h"
+#include "framework/base/text.h"
 #include "framework/config/compose.h"
 #include "framework/experiment/compositions.h"
 #include "runner/commands.h"
@@ -223,11 +223,8 @@ class Workers {
 };
 
 std::int64_t number_of(const std::string& text) {
-  std::int64_t number = 0;
-  const char* const end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, number);
-  const bool whole = read.ec == std::errc() && read.ptr == end;
-  if (whole && number <= 4096 && is_power_of_two(number)) return number;
+  const auto number = number_in<std::int64_t>(text);
+  if (number && *number <= 4096 && is_power_of_two(*number)) return *number;
   throw ConfigError(fmt::format(
       "--processes: '{}' is not a power of two from 1 to 4096; take 1, 2, 4, 8, ...", text));
 }

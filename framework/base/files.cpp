@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -19,6 +18,7 @@
 
 #include "framework/base/process_alive.h"
 #include "framework/base/regular_file.h"
+#include "framework/base/text.h"
 #include "framework/base/write_all.h"
 
 namespace attnlab {
@@ -100,12 +100,9 @@ void remove_dead(const std::filesystem::path& folder, const std::string& file) {
     const std::string name = entry.path().filename().string();
     const std::size_t at = name.rfind(mark);
     if (at == std::string::npos || (!file.empty() && name.substr(0, at) != file)) continue;
-    const char* const begin = name.data() + at + mark.size();
-    const char* const end = name.data() + name.size();
-    ::pid_t process = 0;
-    const auto read = std::from_chars(begin, end, process);
-    if (read.ec != std::errc() || read.ptr != end || process <= 0) continue;
-    if (process != ::getpid() && is_alive(process)) continue;
+    const auto process = number_in<::pid_t>(std::string_view(name).substr(at + mark.size()));
+    if (!process || *process <= 0) continue;
+    if (*process != ::getpid() && is_alive(*process)) continue;
     std::filesystem::remove(entry.path(), ignored);
   }
 }

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstdlib>
 
 #include "framework/base/error.h"
+#include "framework/base/text.h"
 
 namespace attnlab {
 namespace {
@@ -29,10 +29,8 @@ std::string needed_value(const Variable& variable, const char* name, const std::
 std::int64_t needed_number(const Variable& variable, const char* name, const std::string& with,
                            std::int64_t least, std::int64_t most) {
   const std::string text = needed_value(variable, name, with);
-  std::int64_t value = 0;
-  const char* const end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, value);
-  if (read.ec == std::errc() && read.ptr == end && value >= least && value <= most) return value;
+  const auto value = number_in<std::int64_t>(text);
+  if (value && *value >= least && *value <= most) return *value;
   throw ConfigError(fmt::format("{}: '{}' in the environment is not a number from {} to {}: {}",
                                 name, text, least, most, kRemedy));
 }

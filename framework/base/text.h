@@ -1,6 +1,8 @@
 // Small text helpers: suggestions, joining, numbers for people.
 #pragma once
 
+#include <charconv>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +28,16 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 
 /// The shortest decimal text that reads back as the same double ("0.1", "1e-12", "inf").
 std::string shortest(double value);
+
+/// The number that the whole text is, without a plus sign or white space ("nan" is one too); nothing
+/// where it is none, or does not fit.
+template <class Number>
+std::optional<Number> number_in(std::string_view text) {
+  Number number{};
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, number);
+  return read.ec == std::errc() && read.ptr == end ? std::optional(number) : std::nullopt;
+}
 
 /// "1 h 02 min", "3 min 05 s", "12 s", "0.4 s".
 std::string duration(double seconds);

@@ -1,7 +1,6 @@
 // References: ${key}, ${.relative}, ${env:NAME,default} in a composed tree.
 #include <fmt/format.h>
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <set>
 
@@ -41,11 +40,8 @@ bool target_of(const std::string& reference, const Path& path, Path& target) {
 template <class AnyNode>  // Node or const Node
 AnyNode* child(AnyNode& node, const std::string& key) {
   if (!node.is_list()) return node.find(key);
-  std::size_t index = 0;
-  const char* end = key.data() + key.size();
-  const auto read = std::from_chars(key.data(), end, index);
-  if (read.ec != std::errc() || read.ptr != end || index >= node.items().size()) return nullptr;
-  return &node.items()[index];
+  const auto index = number_in<std::size_t>(key);
+  return index && *index < node.items().size() ? &node.items()[*index] : nullptr;
 }
 
 Node environment(const std::string& text, const Place& place) {

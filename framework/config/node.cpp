@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <limits>
 
 #include "framework/base/foreign_text.h"
@@ -188,11 +186,7 @@ std::optional<bool> Node::as_bool() const {
 
 std::optional<std::int64_t> Node::as_int() const {
   if (!is_scalar() || quoted() || !is_decimal_integer(text())) return std::nullopt;
-  const std::string_view digits = without_plus(text());
-  std::int64_t value = 0;
-  const auto result = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (result.ec != std::errc() || result.ptr != digits.data() + digits.size()) return std::nullopt;
-  return value;
+  return parsed_number<std::int64_t>(without_plus(text()));
 }
 
 std::optional<double> Node::as_double() const {
@@ -207,10 +201,7 @@ std::optional<double> Node::as_double() const {
   }
   const std::string_view whole = bare.substr(0, bare.find_first_of(".eE"));
   if (whole.size() > 1 && whole[0] == '0') return std::nullopt;
-  double value = 0;
-  const auto result = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (result.ec != std::errc() || result.ptr != digits.data() + digits.size()) return std::nullopt;
-  return value;
+  return parsed_number<double>(digits);
 }
 
 std::optional<std::string> Node::as_string() const {

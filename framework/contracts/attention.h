@@ -190,6 +190,11 @@ struct AttentionTrace {
   /// Takes each layer's record as it comes, so that a deep model's logits need not all be held at
   /// once; empty: records gather in `layers`.
   std::function<void(const LayerTrace&)> on_layer;
+
+  /// Gives it a layer's record.
+  void take(LayerTrace layer) {
+    on_layer ? on_layer(layer) : layers.push_back(std::move(layer));
+  }
 };
 
 /// State that the layers of one forward pass share, keyed by type: a plugin keeps what it needs

@@ -96,6 +96,11 @@ const FieldInfo& DatasetInfo::field(std::string_view wanted) const {
                               names.empty() ? "none" : join(names, ", ")));
 }
 
+std::string DatasetInfo::class_word(std::int64_t number) const {
+  const auto at = static_cast<std::size_t>(number);
+  return at < class_names.size() ? json_quote(class_names[at]) : std::to_string(number);
+}
+
 std::int64_t units_of(const DatasetInfo& info, const Batch& batch) {
   if (info.unit_field.empty()) return batch.size;
   if (batch.offsets.find(info.unit_field) != nullptr) return rows_of(batch, info.unit_field);

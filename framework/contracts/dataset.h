@@ -37,6 +37,8 @@ struct DatasetInfo {
 
   /// @throws DataError naming the fields that exist.
   const FieldInfo& field(std::string_view name) const;
+  /// For messages: the class's name in quotes, or its number where it has no name.
+  std::string class_word(std::int64_t number) const;
 };
 
 /// How many of the dataset's units a batch holds.

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <optional>
 
 #include "framework/base/text.h"
@@ -15,29 +14,17 @@ constexpr const char* kForms =
 constexpr const char* kTrainFeatures = "train.features";
 constexpr const char* kTrainClasses = "train.classes";
 
-std::optional<std::int64_t> number_of(std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
 /// Layers of "3", "-2" or "last4", as in FeatureTrace::layers; none for another text.
 std::vector<std::int64_t> layers_of(std::string_view text) {
   constexpr std::string_view kLast = "last";
   constexpr std::int64_t kMost = 10000;
   const bool several = text.starts_with(kLast);
-  const auto number = number_of(several ? text.substr(kLast.size()) : text);
+  const auto number = number_in<std::int64_t>(several ? text.substr(kLast.size()) : text);
   if (!number || *number == 0 || *number > kMost || *number < (several ? 1 : -kMost)) return {};
   if (!several) return {*number};
   std::vector<std::int64_t> layers;
   for (std::int64_t layer = -*number; layer < 0; ++layer) layers.push_back(layer);
   return layers;
-}
-
-std::string name_of_class(const DatasetInfo& data, std::int64_t number) {
-  const auto at = static_cast<std::size_t>(number);
-  return at < data.class_names.size() ? json_quote(data.class_names[at]) : std::to_string(number);
 }
 
 void check_class_numbers(const Tensor& classes, const DatasetInfo& data, Split split) {
@@ -153,7 +140,7 @@ FeatureTable training_features(const Evaluation& evaluation, const FeatureReader
     throw DataError(
         fmt::format("class {} of '{}' has no training example; train on more of them, "
                     "or leave the class out of the data",
-                    name_of_class(data, k), data.name));
+                    data.class_word(k), data.name));
   }
   if (kept != nullptr) {
     kept->set(kTrainFeatures, table.features);

@@ -1,10 +1,11 @@
 #include "framework/report/ladders.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <tuple>
+
+#include "framework/base/text.h"
 
 namespace attnlab {
 namespace {
@@ -16,10 +17,8 @@ struct NumberedName {
 };
 
 std::optional<double> number_of(std::string_view text) {
-  double value = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = read.ec == std::errc() && read.ptr == text.data() + text.size();
-  return whole && std::isfinite(value) ? std::optional(value) : std::nullopt;
+  const auto value = number_in<double>(text);
+  return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
 std::optional<NumberedName> numbered(const std::string& name) {

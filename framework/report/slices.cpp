@@ -9,20 +9,13 @@
 namespace attnlab {
 namespace {
 
-std::string value_of(const SuitePoint& point, const std::string& axis) {
-  for (const auto& [word, value] : point.values) {
-    if (word == axis) return value;
-  }
-  return "";
-}
-
 /// The grid of one base; `wanted` are the axes that its suite pools by.
 Grid grid_of(const std::string& base, const std::vector<const SuitePoint*>& points,
              const std::vector<std::string>& wanted) {
   Grid grid{base, points.size(), {}, {}, false};
   for (const auto& [axis, value] : points.front()->values) {
     std::vector<std::string> values;
-    for (const SuitePoint* point : points) add_once(values, value_of(*point, axis));
+    for (const SuitePoint* point : points) add_once(values, point->value_of(axis));
     const bool pooled = std::count(wanted.begin(), wanted.end(), axis) > 0;
     if (values.size() > 1 && pooled) grid.pool.push_back(axis);
     grid.axes.emplace_back(axis, std::move(values));
@@ -37,7 +30,7 @@ Slice pooled(const std::string& name, const std::string& axis, const std::string
              const std::vector<const SuitePoint*>& points, const Places& places) {
   Slice slice{name, points.front()->base, axis, value, 0, {}};
   for (const SuitePoint* point : points) {
-    if (!axis.empty() && value_of(*point, axis) != value) continue;
+    if (!axis.empty() && point->value_of(axis) != value) continue;
     ++slice.points;
     const std::vector<std::size_t>& runs = places.at(point->experiment);
     slice.runs.insert(slice.runs.end(), runs.begin(), runs.end());

@@ -35,26 +35,19 @@ class Order {
   std::vector<std::string> items_;
 };
 
-std::string value_of(const SuitePoint& point, const std::string& axis) {
-  for (const auto& [word, value] : point.values) {
-    if (word == axis) return value;
-  }
-  return "";
-}
-
 SuitePool pool_by(const Suite& suite, const std::string& axis) {
   std::map<std::string, const SuitePoint*> points;
   Order bases, values, attentions;
   for (const SuitePoint& point : suite.points) {
     points[point.experiment] = &point;
     bases(point.base);
-    values(value_of(point, axis));
+    values(point.value_of(axis));
   }
   for (const std::string& attention : suite.attentions) attentions(attention);
   std::map<Key, Member> members;
   const auto member = [&](const std::string& experiment, const std::string& attention) -> Member& {
     const SuitePoint& point = *points.at(experiment);
-    return members[{bases(point.base), values(value_of(point, axis)), attentions(attention)}];
+    return members[{bases(point.base), values(point.value_of(axis)), attentions(attention)}];
   };
   for (const Cell& cell : suite.cells) {
     member(cell.experiment.name, cell.experiment.attention.label).cells.push_back(&cell);

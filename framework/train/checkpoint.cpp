@@ -3,7 +3,6 @@
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <set>
@@ -190,10 +189,7 @@ class Reader {
       const double value = std::strtod(digits.c_str(), &end);  // reads %a exactly
       if (!digits.empty() && end == digits.c_str() + digits.size()) return value;
     } else {
-      T value{};
-      const char* end = digits.data() + digits.size();
-      const auto result = std::from_chars(digits.data(), end, value);
-      if (result.ec == std::errc() && result.ptr == end) return value;
+      if (const auto value = number_in<T>(digits)) return *value;
     }
     refuse_value(name);
   }

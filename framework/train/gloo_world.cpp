@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstdlib>
 
 #ifdef USE_C10D_GLOO
@@ -36,13 +35,8 @@ constexpr const char* kPatience = "ATTNLAB_PATIENCE";
 std::chrono::seconds patience() {
   const char* const text = std::getenv(kPatience);
   if (text == nullptr) return std::chrono::seconds(600);
-  const std::string_view digits = text;
-  int seconds = 0;
-  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), seconds);
-  if (read.ec == std::errc() && read.ptr == digits.data() + digits.size() && seconds >= 1 &&
-      seconds <= 100000) {
-    return std::chrono::seconds(seconds);
-  }
+  const auto seconds = number_in<int>(text);
+  if (seconds && *seconds >= 1 && *seconds <= 100000) return std::chrono::seconds(*seconds);
   throw ConfigError(
       fmt::format("{}: '{}' in the environment is no number of seconds from 1 to "
                   "100000; set another, or unset it for ten minutes",

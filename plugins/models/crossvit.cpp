@@ -77,10 +77,7 @@ CrossVitOptions resolve(CrossVitOptions o) {
   need_two("depths", o.depths);
   need_two("heads", o.heads);
   for (std::size_t b = 0; b < kBranches; ++b) {
-    if (o.dims[b] % o.heads[b] != 0) {
-      throw OptionError("heads", fmt::format("{} heads do not divide dim {}; change either",
-                                             o.heads[b], o.dims[b]));
-    }
+    check_heads(o.dims[b], o.heads[b]);
     if (o.sizes[b] % o.patch_sizes[b] != 0) {
       throw OptionError("patch_sizes",
                         fmt::format("{} does not divide {} pixels", o.patch_sizes[b], o.sizes[b]));

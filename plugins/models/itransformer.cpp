@@ -56,10 +56,7 @@ class ITransformer final : public Model {
  public:
   ITransformer(const ITransformerOptions& options, const ModelSetup& setup)
       : options_(options), window_(setup.data, "itransformer") {
-    if (options.dim % options.heads != 0) {
-      throw OptionError("heads", fmt::format("{} heads do not divide dim {}; change either",
-                                             options.heads, options.dim));
-    }
+    check_heads(options.dim, options.heads);
     embedding_ =
         register_module("embedding", std::make_shared<Linear>(window_.lookback, options.dim));
     for (std::int64_t i = 0; i < options.depth; ++i) {

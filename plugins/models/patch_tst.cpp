@@ -102,7 +102,7 @@ void hand_on(LayerTrace record, AttentionTrace& asked) {
                        &record.entropy, &record.bias}) {
     if (part->defined() && !asked.attached) *part = part->detach();
   }
-  asked.on_layer ? asked.on_layer(record) : asked.layers.push_back(std::move(record));
+  asked.take(std::move(record));
 }
 
 /// One layer whose logits are recorded. @param logits  [B, H, N, N], of the layer before
@@ -135,10 +135,7 @@ class PatchTst final : public Model {
                                              "it smaller, or dataset.lookback larger",
                                              options.patch, window_.lookback, setup.data.name));
     }
-    if (options.dim % options.heads != 0) {
-      throw OptionError("heads", fmt::format("{} heads do not divide dim {}; change either",
-                                             options.heads, options.dim));
-    }
+    check_heads(options.dim, options.heads);
     embedding_ = register_module("embedding", std::make_shared<Linear>(options.patch, options.dim));
     start_uniform(*embedding_);
     positions_ =

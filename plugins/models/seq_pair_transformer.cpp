@@ -206,10 +206,7 @@ class SeqPairTransformer final : public Model {
   }
 
   void check_options() const {
-    if (options_.dim % options_.heads != 0) {
-      throw OptionError("heads", fmt::format("{} heads do not divide dim {}; change either",
-                                             options_.heads, options_.dim));
-    }
+    check_heads(options_.dim, options_.heads);
     if (each_token() && !asks_with_content()) {
       throw OptionError("queries",
                         "the dataset has a target for each token of the content, so "

@@ -188,10 +188,7 @@ class TimeseriesTransformer final : public Model {
       throw DataError(fmt::format(
           "timeseries_transformer classifies, and dataset '{}' has no classes", data.name));
     }
-    if (options_.dim % options_.heads != 0) {
-      throw OptionError("heads", fmt::format("{} heads do not divide dim {}; change either",
-                                             options_.heads, options_.dim));
-    }
+    check_heads(options_.dim, options_.heads);
     if (options_.positions == "learned" && series[0] < 0) {
       throw OptionError("positions",
                         "learned are for series of one length; let the dataset pad all alike (uea: "

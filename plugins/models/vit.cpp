@@ -112,10 +112,7 @@ VitOptions resolve(VitOptions options) {
   need("depth", options.depth);
   need("heads", options.heads);
   need("patch_size", options.patch_size);
-  if (options.dim % options.heads != 0) {
-    throw OptionError("heads", fmt::format("{} heads do not divide dim {}; change either",
-                                           options.heads, options.dim));
-  }
+  check_heads(options.dim, options.heads);
   if (options.positions == "sinusoidal" && options.dim % 4 != 0) {
     throw OptionError("positions", fmt::format("sinusoidal: rows and columns take a quarter of the "
                                                "{} channels for each sine and cosine; make dim a "

@@ -188,11 +188,7 @@ void record(const AttentionInput& in, AttentionContext& context, const Given& gi
       layer.logits = layer.logits.masked_fill(visible.logical_not(), -INFINITY);
     }
   }
-  if (asked.on_layer) {
-    asked.on_layer(layer);
-  } else {
-    asked.layers.push_back(std::move(layer));
-  }
+  asked.take(std::move(layer));
 }
 
 /// One layer.

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <boost/algorithm/string/replace.hpp>
-#include <charconv>
 #include <iostream>
 #include <sstream>
 
@@ -46,10 +45,7 @@ BenchShape shape_of(const std::string& text) {
   std::istringstream parts(boost::replace_all_copy(text, "×", "x"));
   std::vector<std::int64_t> sizes;
   for (std::string part; std::getline(parts, part, 'x');) {
-    std::int64_t size = 0;
-    const char* end = part.data() + part.size();
-    const auto [stop, error] = std::from_chars(part.data(), end, size);
-    sizes.push_back(error == std::errc() && stop == end ? size : 0);
+    sizes.push_back(number_in<std::int64_t>(part).value_or(0));
   }
   if (sizes.size() != 4 || text.ends_with('x') ||
       *std::min_element(sizes.begin(), sizes.end()) < 1) {

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <iostream>
 #include <optional>
 #include <sstream>
@@ -36,21 +35,13 @@ struct ShowRequest {
   std::vector<std::int64_t> region;
 };
 
-/// A whole number; empty for anything else.
-std::optional<std::int64_t> number_of(std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
 /// "8,0,16,16".
 std::vector<std::int64_t> region_of(const std::string& given) {
   std::vector<std::int64_t> numbers;
   std::istringstream parts(given + ",");
   bool whole = true;
   for (std::string part; std::getline(parts, part, ',');) {
-    const auto number = number_of(part);
+    const auto number = number_in<std::int64_t>(part);
     whole = whole && number;
     numbers.push_back(number.value_or(0));
   }
@@ -64,7 +55,7 @@ std::int64_t class_called(const std::string& given, const DatasetInfo& info) {
   const auto& names = info.class_names;
   const auto found = std::find(names.begin(), names.end(), given);
   if (found != names.end()) return found - names.begin();
-  const auto number = number_of(given);
+  const auto number = number_in<std::int64_t>(given);
   if (number && *number >= 0 && *number < info.classes) return *number;
   throw ConfigError(fmt::format(
       "--class: dataset '{}' has no class '{}'{}; name one, or give its number, 0 to {}", info.name,

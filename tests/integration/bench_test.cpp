@@ -204,19 +204,14 @@ TEST_F(Bench, KnowsEveryAttentionOfTheTree) {
 }
 
 TEST_F(Bench, SaysWhatIsWrongWithAnArgument) {
-  const auto error = [&](const Words& words) {
-    const Ended ended = attnlab(words);
-    EXPECT_EQ(ended.exit_code, 2) << ended.story();
-    return ended.err;
-  };
-  EXPECT_THAT(error({"bench"}), HasSubstr("something is missing"));
-  EXPECT_THAT(error({"bench", "atention"}), HasSubstr("did you mean 'attention'?"));
-  EXPECT_THAT(error({"bench", "attention", "qest"}), HasSubstr("did you mean 'quest'?"));
+  EXPECT_THAT(refusal({"bench"}), HasSubstr("something is missing"));
+  EXPECT_THAT(refusal({"bench", "atention"}), HasSubstr("did you mean 'attention'?"));
+  EXPECT_THAT(refusal({"bench", "attention", "qest"}), HasSubstr("did you mean 'quest'?"));
   for (const char* shape : {"4x4x64", "4x4x64x0", "4x4x64x8x2", "4x4xlongx8", ""}) {
-    EXPECT_THAT(error({"bench", "attention", "--shapes", shape}), HasSubstr("4×4×1024×64"))
+    EXPECT_THAT(refusal({"bench", "attention", "--shapes", shape}), HasSubstr("4×4×1024×64"))
         << shape;
   }
-  EXPECT_THAT(error({"bench", "attention", "--seconds", "-1"}), HasSubstr("from 0 on"));
+  EXPECT_THAT(refusal({"bench", "attention", "--seconds", "-1"}), HasSubstr("from 0 on"));
 }
 
 }  // namespace

@@ -70,9 +70,7 @@ TEST_F(BrokenPlugins, AreListedForProgramsAndOnStandardError) {
 }
 
 TEST_F(BrokenPlugins, DoNotDisturbARunThatDoesNotNameThem) {
-  const Ended ended =
-      must({"run", "tiny.yaml", "train.epochs=1", "attention=quest"}, environment());
-  EXPECT_EQ(ended.err, "");
+  EXPECT_EQ(must({"run", "tiny.yaml", "train.epochs=1", "attention=quest"}, environment()).err, "");
   EXPECT_EQ(status_of(run_folder("tiny/quest")).at("state"), "done");
 }
 
@@ -83,9 +81,8 @@ TEST_F(BrokenPlugins, EndARunThatNamesThemBeforeItBegins) {
            {"changes_default_dtype", "changes LibTorch's default dtype of the whole process"},
            {"unresolved_symbol", "cannot be loaded: undefined symbol: attnlab_test_nowhere"}}) {
     must({"validate", "tiny.yaml", "attention=" + name}, env);
-    const Ended ended = attnlab({"run", "tiny.yaml", "attention=" + name}, env);
-    EXPECT_EQ(ended.exit_code, 2) << ended.story();
-    EXPECT_THAT(ended.err, HasSubstr(broken_plugins() + "/" + name + ".so: " + reason));
+    EXPECT_THAT(refusal({"run", "tiny.yaml", "attention=" + name}, env),
+                HasSubstr(broken_plugins() + "/" + name + ".so: " + reason));
     EXPECT_FALSE(exists("runs"));
   }
 }
@@ -120,12 +117,11 @@ TEST_F(BrokenPlugins, OfOneNameAreBothRefused) {
   const std::string quest = build_tree() + "/lib/attnlab/plugins/attention/quest.so";
   folder_.write("plugins/mine.so", file_text(quest));
   const std::string mine = fs::canonical(folder_.path()).string() + "/plugins/mine.so";
-  const Ended ended = attnlab({"validate", "tiny.yaml", "attention=quest"});
-  EXPECT_EQ(ended.exit_code, 2);
-  EXPECT_THAT(ended.err, HasSubstr("attention 'quest' is provided by more than one file: " + mine +
-                                   " and " + quest + "; remove or rename one of them"));
-  const Ended listed = must({"list", "attention"});
-  EXPECT_THAT(listed.out, AllOf(HasSubstr("\n  standard "), Not(HasSubstr("\n  quest "))));
+  EXPECT_THAT(refusal({"validate", "tiny.yaml", "attention=quest"}),
+              HasSubstr("attention 'quest' is provided by more than one file: " + mine + " and " +
+                        quest + "; remove or rename one of them"));
+  EXPECT_THAT(must({"list", "attention"}).out,
+              AllOf(HasSubstr("\n  standard "), Not(HasSubstr("\n  quest "))));
 }
 
 }  // namespace

@@ -47,8 +47,8 @@ class DataShow : public Workspace {
 constexpr int kWide = 3 * 28 + 6, kHigh = 3 * 28 + 12 + 6;
 
 TEST_F(DataShow, LaysImagesOfASplitSideBySide) {
-  const Ended ended = must({"data", "show", "changed.yaml"});
-  EXPECT_THAT(ended.out, HasSubstr("changed-train.png: 12 images of the train split"));
+  EXPECT_THAT(must({"data", "show", "changed.yaml"}).out,
+              HasSubstr("changed-train.png: 12 images of the train split"));
   EXPECT_EQ(size_of("changed-train.png"), std::make_pair(6 + 4 * kWide, 6 + 3 * kHigh));
   must({"data", "show", "changed.yaml", "--split", "test", "--images", "3", "--out", "deep/t.png"});
   EXPECT_EQ(size_of("deep/t.png"), std::make_pair(6 + 2 * kWide, 6 + 2 * kHigh));
@@ -85,11 +85,6 @@ TEST_F(DataShow, PutsAugmentedVersionsBesideEachImage) {
 }
 
 TEST_F(DataShow, RefusesWhatIsNotThere) {
-  const auto refusal = [&](const Words& words) {
-    const Ended ended = attnlab(words);
-    EXPECT_EQ(ended.exit_code, 2) << ended.story();
-    return ended.err;
-  };
   EXPECT_THAT(refusal({"data", "show", "changed.yaml", "--split", "tests"}),
               HasSubstr("expected train, validation or test, found 'tests'"));
   EXPECT_THAT(refusal({"data", "show", "changed.yaml", "--split", "test", "--augmented", "2"}),

@@ -45,11 +45,6 @@ class Detect : public Workspace {
     must({"run", name + ".yaml"});
     return run_folder(name + "/standard");
   }
-  std::string refusal(const Words& words) const {
-    const Ended ended = attnlab(words);
-    EXPECT_EQ(ended.exit_code, 2) << ended.err;
-    return ended.err;
-  }
   json written(const std::string& folder) const {
     return json::parse(file_text(at(folder + "/detections.json")));
   }

@@ -40,9 +40,9 @@ TEST_F(Doctor, SaysWhatIsHereAndThatNothingIsWrong) {
   EXPECT_EQ(sound.at("attnlab").at("folder"), build_tree());
   EXPECT_GE(sound.at("threads").at("threads_of_a_run").get<int>(), 1);
   EXPECT_NE(sound.at("processor").at("kernels").get<std::string>(), "");
-  const Ended text = must({"doctor"});
-  EXPECT_THAT(text.out, AllOf(HasSubstr("LibTorch\n"), HasSubstr("usable cores"),
-                              HasSubstr("waiting threads"), HasSubstr("Nothing is wrong.")));
+  EXPECT_THAT(must({"doctor"}).out,
+              AllOf(HasSubstr("LibTorch\n"), HasSubstr("usable cores"),
+                    HasSubstr("waiting threads"), HasSubstr("Nothing is wrong.")));
 }
 
 TEST_F(Doctor, NamesEachPluginFileThatIsRefused) {

@@ -114,12 +114,10 @@ TEST_F(BadInput, RefusesAnEpochWithoutEndBeforeItTakesMemory) {
 
 TEST_F(BadInput, RefusesPathsThatAreEmpty) {
   expect_refused({"tiny.yaml", "--out", ""}, "--out: is empty; give --out DIR, or leave it out");
-  const Ended eval = attnlab({"eval", "some/run", "--examples", ""});
-  EXPECT_EQ(eval.exit_code, 2) << eval.story();
-  EXPECT_THAT(eval.err, HasSubstr("--examples: is empty; give --examples PATH, or leave it out"));
-  const Ended pictures = attnlab({"detect", "some/run", "--image", "one.png", ""});
-  EXPECT_EQ(pictures.exit_code, 2) << pictures.story();
-  EXPECT_THAT(pictures.err, HasSubstr("--image: is empty; give --image FILE, or leave it out"));
+  EXPECT_THAT(refusal({"eval", "some/run", "--examples", ""}),
+              HasSubstr("--examples: is empty; give --examples PATH, or leave it out"));
+  EXPECT_THAT(refusal({"detect", "some/run", "--image", "one.png", ""}),
+              HasSubstr("--image: is empty; give --image FILE, or leave it out"));
 }
 
 TEST_F(BadInput, NamesFilesThatAreNotThere) {
@@ -182,10 +180,9 @@ TEST_F(BadInput, NeedsResumeForARunThatWasBegun) {
   status["state"] = "running";  // as a kill would leave it
   status.erase("check");
   folder_.write(run.substr(folder_.path().size() + 1) + "/status.json", status.dump());
-  const Ended ended = attnlab(words);
-  EXPECT_EQ(ended.exit_code, 2);
-  EXPECT_THAT(ended.err, HasSubstr("this run was begun and is running at step 4; add --resume to "
-                                   "go on, or remove the folder to start over"));
+  EXPECT_THAT(refusal(words),
+              HasSubstr("this run was begun and is running at step 4; add --resume to "
+                        "go on, or remove the folder to start over"));
   const Ended frozen = attnlab({"run", run, "train.epochs=2"});
   EXPECT_EQ(frozen.exit_code, 2);
   EXPECT_THAT(frozen.err, HasSubstr("a run's configuration is frozen"));

@@ -37,10 +37,8 @@ TEST_F(Init, NamesInItsReadmeCommandsThatThereAre) {
 
 TEST_F(Init, OverwritesNothingAndWritesNothingBesideIt) {
   folder_.write("configs/experiments/first.yaml", "mine");
-  const Ended ended = attnlab({"init", "."});
-  EXPECT_EQ(ended.exit_code, 2) << ended.story();
-  EXPECT_THAT(ended.err, AllOf(HasSubstr("configs/experiments/first.yaml"),
-                               HasSubstr("nothing is overwritten")));
+  EXPECT_THAT(refusal({"init", "."}), AllOf(HasSubstr("configs/experiments/first.yaml"),
+                                            HasSubstr("nothing is overwritten")));
   EXPECT_EQ(file_text(at("configs/experiments/first.yaml")), "mine");
   EXPECT_FALSE(exists("README.md"));
   EXPECT_FALSE(exists("configs/suites"));

@@ -72,8 +72,7 @@ TEST_F(Launching, GivesTheSameNumbersSideBySideAsOneAfterTheOther) {
   std::vector<std::map<std::string, std::string>> expected;
   for (const std::string& folder : folders()) expected.push_back(checkpoint_tensors(folder));
   fs::remove_all(at("runs"));
-  const Ended ended = must(suite({"-j", "4"}));
-  EXPECT_THAT(ended.out, HasSubstr("4 runs side by side on "));
+  EXPECT_THAT(must(suite({"-j", "4"})).out, HasSubstr("4 runs side by side on "));
   for (std::size_t i = 0; i < expected.size(); ++i) {
     EXPECT_EQ(checkpoint_tensors(folders()[i]), expected[i]) << folders()[i];
   }
@@ -269,9 +268,7 @@ TEST_F(Launching, RefusesWhatCannotBeBeforeAnythingIsWritten) {
       {{"--launcher", "slurm", "--slurm", "M=far"}, "expected KEY=VALUE"},
   };
   for (const auto& [words, expected] : wrong) {
-    const Ended ended = attnlab(suite(words));
-    EXPECT_EQ(ended.exit_code, 2) << ended.story();
-    EXPECT_THAT(ended.err, HasSubstr(expected));
+    EXPECT_THAT(refusal(suite(words)), HasSubstr(expected));
   }
   EXPECT_FALSE(exists("runs"));
 }

@@ -59,9 +59,8 @@ TEST_F(PlayedSlurm, RefusesOptionsOfSbatchInTheEnvironmentToo) {
       {"SLURM_CLUSTERS", "SLURM_CLUSTERS=far: attnlab asks the cluster of this machine"},
       {"SBATCH_WAIT", "SBATCH_WAIT: sbatch would wait for the end of all runs"}};
   for (const auto& [name, expected] : wrong) {
-    const Ended ended = attnlab(suite({"--launcher", "slurm"}), {{name, "far"}});
-    EXPECT_EQ(ended.exit_code, 2) << ended.story();
-    EXPECT_THAT(ended.err, AllOf(HasSubstr(expected), HasSubstr("unset it")));
+    EXPECT_THAT(refusal(suite({"--launcher", "slurm"}), {{name, "far"}}),
+                AllOf(HasSubstr(expected), HasSubstr("unset it")));
   }
   EXPECT_FALSE(exists("runs"));
   for (const char* no : {"0", "no", ""}) {
@@ -83,21 +82,18 @@ TEST_F(PlayedSlurm, LeavesSbatchItsOtherOptions) {
 
 TEST_F(PlayedSlurm, SaysThatSlurmIsNotHere) {
   folder_.write("empty/nothing", "");
-  const Ended ended = attnlab(suite({"--launcher", "slurm"}), {{"PATH", at("empty")}});
-  EXPECT_EQ(ended.exit_code, 2) << ended.story();
-  EXPECT_THAT(ended.err, AllOf(HasSubstr("there is no program 'sbatch' in PATH"),
-                               HasSubstr("--launcher local")));
+  EXPECT_THAT(
+      refusal(suite({"--launcher", "slurm"}), {{"PATH", at("empty")}}),
+      AllOf(HasSubstr("there is no program 'sbatch' in PATH"), HasSubstr("--launcher local")));
 }
 
 TEST_F(PlayedSlurm, RepeatsWhatSbatchSaysWhenItRefuses) {
   const std::string path = play("sbatch", "echo 'sbatch: error: invalid account' >&2; exit 1");
   play("squeue", "exit 0");
-  const Ended ended =
-      attnlab(suite({"--launcher", "slurm", "--slurm", "account=nobody"}), {{"PATH", path}});
-  EXPECT_EQ(ended.exit_code, 2) << ended.story();
-  EXPECT_THAT(ended.err,
-              AllOf(HasSubstr("nothing was submitted; mend its options: --slurm account=nobody"),
-                    HasSubstr("sbatch: error: invalid account")));
+  EXPECT_THAT(
+      refusal(suite({"--launcher", "slurm", "--slurm", "account=nobody"}), {{"PATH", path}}),
+      AllOf(HasSubstr("nothing was submitted; mend its options: --slurm account=nobody"),
+            HasSubstr("sbatch: error: invalid account")));
   EXPECT_THAT(jobs(), SizeIs(0));
 }
 
@@ -107,9 +103,9 @@ TEST_F(PlayedSlurm, KeepsAJobThatSlurmTookAlthoughSbatchFailed) {
                                 "echo 'sbatch: error: Batch job submission failed: Socket timed "
                                 "out on send/recv operation' >&2; exit 1");
   play_queue();
-  const Ended ended = must(suite({"--launcher", "slurm"}), {{"PATH", path}});
-  EXPECT_THAT(ended.out, AllOf(HasSubstr("submitted 4 runs as Slurm's job 101; sbatch failed"),
-                               HasSubstr("Socket timed out")));
+  EXPECT_THAT(must(suite({"--launcher", "slurm"}), {{"PATH", path}}).out,
+              AllOf(HasSubstr("submitted 4 runs as Slurm's job 101; sbatch failed"),
+                    HasSubstr("Socket timed out")));
   ASSERT_THAT(jobs(), SizeIs(1));
   EXPECT_EQ(jobs()[0].at("id"), "101");
   EXPECT_THAT(must(suite({"--launcher", "slurm"}), {{"PATH", path}}).out,
@@ -142,10 +138,9 @@ TEST_F(PlayedSlurm, DoesNotSayThatNothingWasSubmittedWhereThatIsNotKnown) {
 TEST_F(PlayedSlurm, BelievesTheQueueNotANumberThatSbatchPrintsWhereItFails) {
   const std::string path = play("sbatch", "echo 'hours left:'; echo 1200; exit 1");
   play("squeue", "exit 0");
-  const Ended ended = attnlab(suite({"--launcher", "slurm"}), {{"PATH", path}});
-  EXPECT_EQ(ended.exit_code, 2) << ended.story();
-  EXPECT_THAT(ended.err, AllOf(HasSubstr("it is not known whether Slurm took the job"),
-                               HasSubstr("it printed 1200, which is not there")));
+  EXPECT_THAT(refusal(suite({"--launcher", "slurm"}), {{"PATH", path}}),
+              AllOf(HasSubstr("it is not known whether Slurm took the job"),
+                    HasSubstr("it printed 1200, which is not there")));
   EXPECT_THAT(must({"status", "runs/pair"}, {{"PATH", path}}).out,
               AllOf(HasSubstr(", which is not in Slurm's queue"), Not(HasSubstr("its output"))));
   // One that is there is another's where the folder was made anew meanwhile: names tell them apart.
@@ -164,9 +159,7 @@ TEST_F(PlayedSlurm, SaysWhatWasSubmittedBeforeSlurmRefusedTheRest) {
                                 "fi\n: > first; echo 101");
   play("squeue", "exit 0");
   play("scontrol", "echo 'MaxArraySize            = 2'");
-  const Ended ended = attnlab(suite({"--launcher", "slurm"}), {{"PATH", path}});
-  EXPECT_EQ(ended.exit_code, 2) << ended.story();
-  EXPECT_THAT(ended.err,
+  EXPECT_THAT(refusal(suite({"--launcher", "slurm"}), {{"PATH", path}}),
               AllOf(HasSubstr("2 of 4 runs were submitted as job 101, the rest was refused"),
                     HasSubstr("the same command again"), HasSubstr("QOSMaxSubmitJobPerUserLimit"),
                     Not(HasSubstr("nothing was submitted"))));
@@ -199,11 +192,12 @@ TEST_F(PlayedSlurm, FindsTheNumberOfAJobAmongASitesOwnWords) {
 
 TEST_F(PlayedSlurm, SubmitsOneArrayWithTheGivenOptions) {
   const std::string path = play("sbatch", "printf '%s\\n' \"$@\" > arguments; echo '12;cluster'");
-  const Ended ended = must(
-      suite({"--launcher", "slurm", "-j", "3", "--slurm", "time=4:00:00", "--slurm", "gres=gpu:1"}),
-      {{"PATH", path}});
-  EXPECT_THAT(ended.out, AllOf(HasSubstr("submitted 4 runs as Slurm's job 12\n"),
-                               HasSubstr("attnlab status runs/pair")));
+  EXPECT_THAT(must(suite({"--launcher", "slurm", "-j", "3", "--slurm", "time=4:00:00", "--slurm",
+                          "gres=gpu:1"}),
+                   {{"PATH", path}})
+                  .out,
+              AllOf(HasSubstr("submitted 4 runs as Slurm's job 12\n"),
+                    HasSubstr("attnlab status runs/pair")));
   const std::string arguments = "\n" + file_text(at("arguments"));
   for (const char* expected :
        {"\n--array=0-3%3\n", "\n--requeue\n", "\n--open-mode=append\n", "\n--signal=B:TERM@",
@@ -231,9 +225,9 @@ TEST_F(PlayedSlurm, SubmitsNothingTwiceAndTellsWhatSlurmKnows) {
       status,
       AllOf(HasSubstr("running as job 12_0 on node7"), HasSubstr("queued as job 12_1 (Priority)"),
             HasSubstr("job 12_2 ended: out of memory"), HasSubstr("job 12_3 ended: node fail")));
-  const Ended again = must(suite({"--launcher", "slurm"}), {{"PATH", path}});
-  EXPECT_THAT(again.out, AllOf(HasSubstr("2 runs are in Slurm's queue already"),
-                               HasSubstr("submitted 2 runs as Slurm's job 12")));
+  EXPECT_THAT(must(suite({"--launcher", "slurm"}), {{"PATH", path}}).out,
+              AllOf(HasSubstr("2 runs are in Slurm's queue already"),
+                    HasSubstr("submitted 2 runs as Slurm's job 12")));
   EXPECT_THAT(file_text(at("runs/pair/slurm/2/cells.txt")),
               AllOf(HasSubstr("\ttiny/quest/0\n"), HasSubstr("\ttiny/quest/1\n"),
                     Not(HasSubstr("tiny/standard"))));
@@ -255,10 +249,10 @@ TEST_F(PlayedSlurm, ShowsTheOtherSuitesWhereOneRecordOfJobsIsDamaged) {
   must(suite({"--launcher", "slurm"}), {{"PATH", path}});
   must({"suite", "other.yaml", "--launcher", "slurm"}, {{"PATH", path}});
   folder_.write("runs/other/slurm/jobs.json", "{\"jobs\": [{}]}");
-  const Ended all = must({"status", "runs"}, {{"PATH", path}});
-  EXPECT_THAT(all.out, AllOf(HasSubstr("what was submitted cannot be read: "),
-                             HasSubstr("runs/other/slurm/jobs.json: damaged"),
-                             HasSubstr("queued as job 101_0"), HasSubstr("4 queued, 1 pending")));
+  EXPECT_THAT(must({"status", "runs"}, {{"PATH", path}}).out,
+              AllOf(HasSubstr("what was submitted cannot be read: "),
+                    HasSubstr("runs/other/slurm/jobs.json: damaged"),
+                    HasSubstr("queued as job 101_0"), HasSubstr("4 queued, 1 pending")));
   const json parsed = json::parse(must({"status", "runs", "--json"}, {{"PATH", path}}).out);
   EXPECT_EQ(parsed.at("counts"), json({{"pending", 1}, {"queued", 4}}));
   EXPECT_THAT(parsed.at("notes").dump(), HasSubstr("jobs.json: damaged"));
@@ -282,10 +276,9 @@ TEST_F(PlayedSlurm, AsksSlurmOnceForEachSuite) {
 TEST_F(PlayedSlurm, HasNoLineForATaskOfAnyNumber) {
   const std::string cells = folder_.write("cells.txt", "runs/pair/a\ta\n");
   for (const char* number : {"1", "18446744073709551615", "99999999999999999999"}) {
-    const Ended ended = attnlab({"slurm-task", cells},
-                                {{"SLURM_ARRAY_JOB_ID", "12"}, {"SLURM_ARRAY_TASK_ID", number}});
-    EXPECT_EQ(ended.exit_code, 2) << ended.story();
-    EXPECT_THAT(ended.err, HasSubstr(std::string("has no line for task ") + number));
+    EXPECT_THAT(refusal({"slurm-task", cells},
+                        {{"SLURM_ARRAY_JOB_ID", "12"}, {"SLURM_ARRAY_TASK_ID", number}}),
+                HasSubstr(std::string("has no line for task ") + number));
   }
 }
 

@@ -100,13 +100,12 @@ TEST_F(PluginTest, TakesAFileAnywhereAndItsOptions) {
 }
 
 TEST_F(PluginTest, PrintsATableForPeople) {
-  const Ended ended =
-      must({"plugin", "test", "quest", "--only", "shapes", "--only", "linear_cost"});
-  EXPECT_THAT(ended.out, AllOf(StartsWith("attnlab/quest 1.0.0  " + quest() + "\n"),
-                               HasSubstr("\n  passed          shapes "),
-                               HasSubstr("\n  not applicable  linear_cost "),
-                               HasSubstr("  trait 'linear_cost' is not declared\n"),
-                               HasSubstr("\n2 passed, 1 not applicable in ")));
+  EXPECT_THAT(
+      must({"plugin", "test", "quest", "--only", "shapes", "--only", "linear_cost"}).out,
+      AllOf(StartsWith("attnlab/quest 1.0.0  " + quest() + "\n"),
+            HasSubstr("\n  passed          shapes "), HasSubstr("\n  not applicable  linear_cost "),
+            HasSubstr("  trait 'linear_cost' is not declared\n"),
+            HasSubstr("\n2 passed, 1 not applicable in ")));
 }
 
 TEST_F(PluginTest, ReportsACrashWithItsSignalAndLastWords) {

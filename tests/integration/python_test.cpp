@@ -158,8 +158,8 @@ TEST_F(PythonFiles, PassTheKit) {
 }
 
 TEST_F(PythonFiles, BeginWithNew) {
-  const Ended made = must({"new", "attention", "sharp_idea", "--python"});
-  EXPECT_THAT(made.out, HasSubstr("attnlab plugin test sharp_idea.py"));
+  EXPECT_THAT(must({"new", "attention", "sharp_idea", "--python"}).out,
+              HasSubstr("attnlab plugin test sharp_idea.py"));
   const json report = json::parse(must({"plugin", "test", "sharp_idea.py", "--json"}).out);
   EXPECT_EQ(report.at("plugin"), "python/sharp_idea");
   EXPECT_EQ(report.at("counts").at("failed"), 0) << report.dump(2);
@@ -457,8 +457,7 @@ TEST_F(PythonFiles, AddLossesOfTheirOwn) {
 TEST_F(PythonFiles, AreComparedAsOthers) {
   must({"sweep", "tiny.yaml", "attention=standard,twin.py", "train.epochs=1", "--seeds", "0,1",
         "--out", "swept"});
-  const Ended compared = must({"compare", "swept"});
-  EXPECT_THAT(compared.out, AllOf(HasSubstr("standard"), HasSubstr("twin")));
+  EXPECT_THAT(must({"compare", "swept"}).out, AllOf(HasSubstr("standard"), HasSubstr("twin")));
 }
 
 }  // namespace

@@ -95,8 +95,7 @@ TEST_F(ReportCommand, WritesEveryFormatBesideTheRuns) {
         {"latex", "tex", "% Made by attnlab"},
         {"csv", "csv", "experiment,attention,seed"},
         {"json", "json", "{"}}) {
-    const Ended ended = must({"report", "runs", "--format", one[0]});
-    EXPECT_EQ(ended.out,
+    EXPECT_EQ(must({"report", "runs", "--format", one[0]}).out,
               "runs/report." + one[1] + "\n" + (one[0] == "html" ? "runs/table.csv\n" : ""));
     EXPECT_THAT(file_text(at("runs/report." + one[1])), StartsWith(one[2]));
   }
@@ -105,8 +104,8 @@ TEST_F(ReportCommand, WritesEveryFormatBesideTheRuns) {
   const json all = json::parse(file_text(at("runs/report.json")));
   EXPECT_EQ(all.at("runs").size(), 21U);
   EXPECT_EQ(all.at("command"), "attnlab report runs --format json");
-  const Ended again = must({"report", "runs", "-o", "-", "--format", "csv"});
-  EXPECT_EQ(again.out, file_text(at("runs/report.csv")));
+  EXPECT_EQ(must({"report", "runs", "-o", "-", "--format", "csv"}).out,
+            file_text(at("runs/report.csv")));
 }
 
 TEST_F(ReportCommand, TakesTheFormatFromTheFilesName) {
@@ -121,9 +120,7 @@ TEST_F(ReportCommand, TakesTheFormatFromTheFilesName) {
 }
 
 TEST_F(ReportCommand, NamesWhatItCannotDo) {
-  const Ended gone = attnlab({"report", "nowhere"});
-  EXPECT_EQ(gone.exit_code, 2);
-  EXPECT_THAT(gone.err, HasSubstr("nowhere: there is no such folder"));
+  EXPECT_THAT(refusal({"report", "nowhere"}), HasSubstr("nowhere: there is no such folder"));
   fs::create_directory(at("empty"));
   EXPECT_THAT(attnlab({"report", "empty"}).err, HasSubstr("empty: holds no run folder"));
   made_run("standard", 0, done(0.5));

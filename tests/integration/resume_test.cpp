@@ -330,17 +330,14 @@ TEST_F(Resume, RefusesARunWithoutACheckpointThatWasFiledByAnother) {
   std::string shorter = config;
   shorter.replace(shorter.find("epochs: 3"), 9, "epochs: 1");
   write_file(folder + "/config.yaml", shorter);
-  const Ended edited = attnlab({"run", folder, "--resume"});
-  EXPECT_EQ(edited.exit_code, 2) << edited.story();
-  EXPECT_THAT(edited.err,
+  EXPECT_THAT(refusal({"run", folder, "--resume"}),
               HasSubstr("config.yaml: is not the configuration that the run was filed by"));
   write_file(folder + "/config.yaml", config);
   nlohmann::json identity = nlohmann::json::parse(file_text(folder + "/identity.json"));
   identity["plugins"]["attention"]["hash"] = "0";
   write_file(folder + "/identity.json", identity.dump());
-  const Ended refused = attnlab({"run", folder, "--resume"});
-  EXPECT_EQ(refused.exit_code, 2) << refused.story();
-  EXPECT_THAT(refused.err, HasSubstr("the file of attention 'quest' changed"));
+  EXPECT_THAT(refusal({"run", folder, "--resume"}),
+              HasSubstr("the file of attention 'quest' changed"));
   must({"run", folder, "--resume", "--accept-changes"});
   EXPECT_THAT(
       must({"compare", folder}).out,

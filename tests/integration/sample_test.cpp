@@ -70,11 +70,6 @@ TEST_F(Sample, WritesAsItGoesAndEndsCleanlyWhenItIsInterrupted) {
 }
 
 TEST_F(Sample, SaysWhatIsWrong) {
-  const auto refusal = [&](const Words& words) {
-    const Ended ended = attnlab(words);
-    EXPECT_EQ(ended.exit_code, 2) << ended.story();
-    return ended.err;
-  };
   must({"run", "tiny.yaml"});
   EXPECT_THAT(refusal({"sample", run_folder("tiny/standard")}),
               HasSubstr("dataset 'synthetic_images' has no text, so there is none to write"));

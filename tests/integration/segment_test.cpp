@@ -26,18 +26,12 @@ class Segment : public Workspace {
     for (int i = 0; i < 44 * 30; ++i) pixels += {char(i % 256), char(i / 6), char(i * 7 % 256)};
     folder_.write("one.ppm", pixels);
   }
-  std::string refusal(const Words& words) const {
-    const Ended ended = attnlab(words);
-    EXPECT_EQ(ended.exit_code, 2) << ended.story();
-    return ended.err;
-  }
-
   std::string run_;
 };
 
 TEST_F(Segment, PaintsAPictureOfAnySizeAndTheReportShowsTestPictures) {
-  const Ended ended = must({"segment", run_, "--image", "one.ppm"});
-  EXPECT_THAT(ended.out, AllOf(StartsWith("one-classes.png\n"), HasSubstr(" %  ")));
+  EXPECT_THAT(must({"segment", run_, "--image", "one.ppm"}).out,
+              AllOf(StartsWith("one-classes.png\n"), HasSubstr(" %  ")));
   EXPECT_THAT(file_text(at("one-classes.png")), StartsWith("\x89PNG"));
   must({"segment", run_, "--image", "one.ppm", "--out", "more/again.png"});
   EXPECT_EQ(file_text(at("more/again.png")), file_text(at("one-classes.png")));

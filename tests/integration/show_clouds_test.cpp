@@ -148,11 +148,6 @@ TEST_F(ShowClouds, TakesCloudsWithOneClass) {
 }
 
 TEST_F(ShowClouds, SaysWhatIsWrong) {
-  const auto refusal = [&](const Words& words) {
-    const Ended ended = attnlab(words);
-    EXPECT_EQ(ended.exit_code, 2) << ended.story();
-    return ended.err;
-  };
   const std::string run = trained();
   EXPECT_THAT(refusal({"show", run, "--point", "600"}),
               HasSubstr("--point: test cloud 0 has points 0 to 599"));

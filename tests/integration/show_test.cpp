@@ -164,11 +164,6 @@ TEST_F(Show, TakesModelsWithoutAttention) {
 }
 
 TEST_F(Show, SaysWhatIsWrong) {
-  const auto refusal = [&](const Words& words) {
-    const Ended ended = attnlab(words);
-    EXPECT_EQ(ended.exit_code, 2) << ended.story();
-    return ended.err;
-  };
   const std::string run = trained();
   EXPECT_THAT(refusal({"show", run, "--node", "9999"}), HasSubstr("test graph 0 has nodes 0 to "));
   EXPECT_THAT(refusal({"show", run, "--examples", "0"}), HasSubstr("0 is not 1 to 100"));

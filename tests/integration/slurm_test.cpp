@@ -57,8 +57,8 @@ TEST_F(SlurmSuite, RunsToItsEndWithTheNumbersOfALocalOne) {
     ASSERT_TRUE(wait_for_state(folder_of(attention), "done"))
         << file_text(at("runs/pair/slurm/1/task-0.txt")) << slurm_->command({"squeue"}).out;
   }
-  const Ended again = must({"suite", "pair.yaml"});
-  EXPECT_THAT(again.out, AllOf(HasSubstr("done before"), HasSubstr("# Suite pair")));
+  EXPECT_THAT(must({"suite", "pair.yaml"}).out,
+              AllOf(HasSubstr("done before"), HasSubstr("# Suite pair")));
   must({"run", "tiny.yaml", "attention=quest"});
   EXPECT_EQ(checkpoint_tensors(folder_of("quest")), checkpoint_tensors(run_folder("tiny/quest")));
 }
@@ -113,10 +113,9 @@ TEST_F(SlurmSuite, RepeatsSlurmsOwnWords) {
       {"time=soon", "time"},
   };
   for (const auto& [option, expected] : wrong) {
-    const Ended ended = attnlab(submission({"--slurm", option}), slurm_->environment());
-    EXPECT_EQ(ended.exit_code, 2) << ended.story();
-    EXPECT_THAT(ended.err, AllOf(HasSubstr("--launcher slurm: sbatch refused the job"),
-                                 HasSubstr("--slurm " + option), HasSubstr(expected)));
+    EXPECT_THAT(refusal(submission({"--slurm", option}), slurm_->environment()),
+                AllOf(HasSubstr("--launcher slurm: sbatch refused the job"),
+                      HasSubstr("--slurm " + option), HasSubstr(expected)));
   }
   EXPECT_THAT(slurm_->command({"squeue", "--noheader"}).out, "");
 }

@@ -10,11 +10,6 @@ using ::testing::HasSubstr;
 
 class Study : public Workspace {
  protected:
-  std::string refusal(const Words& words) const {
-    const Ended ended = attnlab(words);
-    EXPECT_EQ(ended.exit_code, 2) << ended.story();
-    return ended.err;
-  }
 };
 
 TEST_F(Study, PrintsMonteCarloBesideClosedForms) {

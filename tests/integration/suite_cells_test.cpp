@@ -86,8 +86,7 @@ TEST_F(SuiteCells, AFailedCellIsLeftUntilAskedFor) {
   EXPECT_THAT(must({"status", "runs/pair"}).out,
               AllOf(HasSubstr("1 failed, 1 done"), HasSubstr("no memory")));
 
-  const Ended again = must({"suite", "pair.yaml", "--rerun", "failed"});
-  EXPECT_THAT(again.out, Not(HasSubstr("1 failed")));
+  EXPECT_THAT(must({"suite", "pair.yaml", "--rerun", "failed"}).out, Not(HasSubstr("1 failed")));
   EXPECT_EQ(status_of(folder).at("state"), "done");
   EXPECT_EQ(attnlab({"suite", "pair.yaml", "--rerun", "fialed"}).exit_code, 2);
 }
@@ -136,8 +135,7 @@ TEST_F(SuiteCells, RunsAreFiledByTheIdentityThatRunsByHandHave) {
 TEST_F(SuiteCells, SkippedCellsHaveTheirReasonInTheTable) {
   write_suite("[standard, quest]",
               "skip: [{attention: quest, reason: known to be slow here}]\ncompare: {test: t}\n");
-  const Ended ended = must({"suite", "pair.yaml"});
-  EXPECT_THAT(ended.out, HasSubstr("skipped: known to be slow here"));
+  EXPECT_THAT(must({"suite", "pair.yaml"}).out, HasSubstr("skipped: known to be slow here"));
   EXPECT_TRUE(folders_of("quest").empty());
   EXPECT_EQ(status().at("counts"), json({{"done", 1}, {"skipped", 1}}));
   EXPECT_THAT(must({"compare", "runs/pair"}).out, HasSubstr("known to be slow here"));
@@ -147,8 +145,7 @@ TEST_F(SuiteCells, SkippedCellsHaveTheirReasonInTheTable) {
 TEST_F(SuiteCells, AnAttentionThatDoesNotFitIsAnAbsenceNotAnError) {
   install_causal_model();
   write_suite("[standard, doubly_stochastic]", kCausal);
-  const Ended ended = must({"suite", "pair.yaml"});
-  EXPECT_THAT(ended.out,
+  EXPECT_THAT(must({"suite", "pair.yaml"}).out,
               HasSubstr("incompatible: attention 'doubly_stochastic' does not honour 'causal', "
                         "which model 'vjt' needs"));
   EXPECT_EQ(status().at("counts"), json({{"done", 1}, {"incompatible", 1}}));
@@ -208,11 +205,11 @@ TEST_F(SuiteCells, DryRunMeasuresAndWritesNothing) {
   folder_.write("pair.yaml",
                 "schema: 1\nattentions: [standard, quest]\nexperiments: [tiny.yaml]\n"
                 "seeds: [0, 1, 2]\ncompare: {test: wilcoxon}\n");
-  const Ended ended = must({"suite", "pair.yaml", "--dry-run", "-j", "2"});
-  EXPECT_THAT(ended.out, AllOf(HasSubstr("6 runs: 6 to run"), HasSubstr("tiny        standard"),
-                               HasSubstr("3 paired seeds cannot go below p = 0.25"),
-                               HasSubstr("6 runs to do: about "), HasSubstr("with -j 2"),
-                               HasSubstr("nothing was written")));
+  EXPECT_THAT(
+      must({"suite", "pair.yaml", "--dry-run", "-j", "2"}).out,
+      AllOf(HasSubstr("6 runs: 6 to run"), HasSubstr("tiny        standard"),
+            HasSubstr("3 paired seeds cannot go below p = 0.25"), HasSubstr("6 runs to do: about "),
+            HasSubstr("with -j 2"), HasSubstr("nothing was written")));
   EXPECT_FALSE(exists("runs"));
   must({"suite", "pair.yaml", "seeds=[0]", "attentions=[standard]"});
   const auto before = files_like("");

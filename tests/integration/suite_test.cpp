@@ -111,8 +111,8 @@ TEST_F(SuiteCommand, ComparesAttentionsOverSeeds) {
   // Again: nothing is run, the table is the same.
   const std::string before = file_text(folder_of("quest", 1) + "/status.json");
   const std::string shown = markdown();
-  const Ended again = must({"suite", "pair.yaml"});
-  EXPECT_THAT(again.out, AllOf(HasSubstr("done before"), Not(HasSubstr("starts"))));
+  EXPECT_THAT(must({"suite", "pair.yaml"}).out,
+              AllOf(HasSubstr("done before"), Not(HasSubstr("starts"))));
   EXPECT_EQ(file_text(folder_of("quest", 1) + "/status.json"), before);
   EXPECT_EQ(markdown(), shown);
 }
@@ -192,8 +192,7 @@ TEST_F(SuiteCommand, GoesOnWhereItWasInterrupted) {
   }
   EXPECT_EQ(status_of(folder_of("standard", 0)).at("state"), "done");
   EXPECT_EQ(status_of(folder_of("quest", 0)).at("state"), "interrupted");
-  const Ended resumed = must(words);
-  EXPECT_THAT(resumed.out, AllOf(HasSubstr("done before"), HasSubstr("resumes at step")));
+  EXPECT_THAT(must(words).out, AllOf(HasSubstr("done before"), HasSubstr("resumes at step")));
   must({"run", "tiny.yaml", "attention=quest", "train.epochs=40"});
   EXPECT_EQ(checkpoint_tensors(folder_of("quest", 0)),
             checkpoint_tensors(run_folder("tiny/quest")));
@@ -226,8 +225,8 @@ TEST_F(SuiteCommand, SaysWhichEvaluationsCouldNotBegin) {
   write_asking("1");
   {
     const FileLock other(run_folder("pair/asked/standard") + "/lock");
-    const Ended ended = must({"suite", "pair.yaml"});
-    EXPECT_THAT(ended.out, HasSubstr("asked/standard/0: some failed; attnlab eval "));
+    EXPECT_THAT(must({"suite", "pair.yaml"}).out,
+                HasSubstr("asked/standard/0: some failed; attnlab eval "));
     const std::string note = "asked/standard/0: not evaluated: noisy; an older result counts";
     EXPECT_THAT(markdown(), AllOf(HasSubstr(note), HasSubstr("/evaluate.yaml noisy does it")));
     EXPECT_THAT(table().at("notes").dump(), HasSubstr(note));
@@ -263,10 +262,10 @@ TEST_F(SuiteCommand, FallsBackToOtherDataAndSaysSoLoudly) {
   EXPECT_THAT(refused.err, HasSubstr("the data of 'no-such-images' are not here; looked in\n"));
   EXPECT_TRUE(files_like("config.yaml").empty());
 
-  const Ended ended = must({"suite", "pair.yaml",
-                            "fallback={dataset: {use: synthetic_images, train: 32, test: 16}, "
-                            "model: {patch_size: 7}, train: {epochs: 1}}"});
-  EXPECT_THAT(ended.err,
+  EXPECT_THAT(must({"suite", "pair.yaml",
+                    "fallback={dataset: {use: synthetic_images, train: 32, test: 16}, "
+                    "model: {patch_size: 7}, train: {epochs: 1}}"})
+                  .err,
               AllOf(HasSubstr("*** WARNING: the data of this suite are not on this machine ***"),
                     HasSubstr("the data of 'no-such-images' are not here"),
                     HasSubstr("say nothing about the real data")));

@@ -29,8 +29,7 @@ TEST_F(SweepCommand, RunsTheGridOnceAndComparesIt) {
                         run_folder("tiny-sweep/tiny,lr=0.01/quest"), "--json"})
                       .out);
   EXPECT_THAT(config.dump(), HasSubstr("train.optimizer.lr"));
-  const Ended again = must(words_);
-  EXPECT_THAT(again.out, AllOf(HasSubstr("done before"), Not(HasSubstr("starts"))));
+  EXPECT_THAT(must(words_).out, AllOf(HasSubstr("done before"), Not(HasSubstr("starts"))));
   EXPECT_THAT(must({"compare", "runs/tiny-sweep"}).out,
               AllOf(HasSubstr("tiny,lr=0.001"), HasSubstr("tiny,lr=0.01")));
   EXPECT_THAT(must({"status", "runs/tiny-sweep"}).out, HasSubstr("runs/tiny-sweep: 8 done\n"));

@@ -99,6 +99,12 @@ Ended Workspace::must(Words words, Environment environment) const {
   return ended;
 }
 
+std::string Workspace::refusal(Words words, Environment environment) const {
+  const Ended ended = attnlab(std::move(words), std::move(environment));
+  EXPECT_EQ(ended.exit_code, 2) << ended.story();
+  return ended.err;
+}
+
 std::string Workspace::run_folder(const std::string& below, int seed) const {
   const std::string prefix = std::to_string(seed) + "-";
   std::vector<std::string> found;

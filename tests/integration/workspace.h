@@ -48,6 +48,8 @@ class Workspace : public ::testing::Test {
   Ended attnlab(Words words, Environment environment = {}) const;
   /// The program must end with 0. @returns its end.
   Ended must(Words words, Environment environment = {}) const;
+  /// The program must refuse, with 2. @returns what it says.
+  std::string refusal(Words words, Environment environment = {}) const;
 
   /// The one run below runs/<experiment>/<attention>/ whose name starts with the seed.
   std::string run_folder(const std::string& below, int seed = 0) const;

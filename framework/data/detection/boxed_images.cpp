@@ -8,12 +8,6 @@
 namespace attnlab {
 namespace {
 
-PixelMap checked_map(const BoxedImageOptions& options) {
-  if (options.mean.size() != 3) throw OptionError("mean", "needs three numbers");
-  if (options.deviation.size() != 3) throw OptionError("std", "needs three numbers");
-  return {options.mean, options.deviation};
-}
-
 void set_boxes(NamedTensors& fields, const std::vector<ObjectBox>& objects) {
   const auto count = static_cast<std::int64_t>(objects.size());
   const Tensor boxes = at::empty({count, 4}), areas = at::empty({count});
@@ -39,7 +33,7 @@ void set_boxes(NamedTensors& fields, const std::vector<ObjectBox>& objects) {
 
 BoxedImages::BoxedImages(PictureSplits splits, const BoxedImageOptions& options,
                          const std::string& more)
-    : splits_(std::move(splits)), options_(options), map_(checked_map(options)) {
+    : splits_(std::move(splits)), options_(options), map_(PixelMap::of_options(options.mean, options.deviation)) {
   check(static_cast<const FramingOptions&>(options));
   if (splits_.train == nullptr || splits_.train->size() == 0) {
     throw DataError("dataset '" + splits_.name + "': there are no pictures to train on");

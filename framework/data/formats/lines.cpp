@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "framework/base/foreign_text.h"
@@ -22,16 +21,13 @@ std::vector<Number> numbers_in(std::string_view text, const std::string& place) 
   for (std::size_t at = text.find_first_not_of(kBetween); at != text.npos;) {
     const std::size_t end = std::min(text.find_first_of(kBetween, at), text.size());
     const std::string_view word = text.substr(at, end - at);
-    Number number{};
-    const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-    bool whole = error == std::errc() && stop == word.data() + word.size();
-    if constexpr (std::is_floating_point_v<Number>) whole = whole && std::isfinite(number);
-    if (!whole) {
+    const auto number = number_in<Number>(word);
+    if (!number || !std::isfinite(double(*number))) {
       throw DataError(fmt::format("{}: {} is no {}number; repair the line, or fetch the file again",
                                   place, excerpt(word),
                                   std::is_integral_v<Number> ? "whole " : ""));
     }
-    numbers.push_back(number);
+    numbers.push_back(*number);
     at = text.find_first_not_of(kBetween, end);
   }
   return numbers;

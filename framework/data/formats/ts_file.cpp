@@ -170,12 +170,11 @@ class Parser {
   }
 
   std::int64_t count(std::string_view word) const {
-    std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (error != std::errc() || end != word.data() + word.size() || value < 1) {
+    const auto value = number_in<std::int64_t>(word);
+    if (!value || *value < 1) {
       fail(word.data(), "expected a whole number from 1 on, found " + excerpt(word));
     }
-    return value;
+    return *value;
   }
 
   void check_header() {
@@ -308,15 +307,14 @@ class Parser {
   void read_label(std::string_view text) {
     const std::string_view word = trimmed(text);
     if (file_.has_targets) {
-      double value = 0;
-      const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-      if (error != std::errc() || end != word.data() + word.size() || !std::isfinite(value)) {
+      const auto value = number_in<double>(word);
+      if (!value || !std::isfinite(*value)) {
         fail(text.data(), "expected a number as the target, found " + excerpt(word));
       }
-      if (std::abs(value) > FLT_MAX) {
+      if (std::abs(*value) > FLT_MAX) {
         fail(text.data(), excerpt(word) + " does not fit in float32; rescale the targets");
       }
-      file_.targets.push_back(value);
+      file_.targets.push_back(*value);
       return;
     }
     auto found = class_index_.find(std::string(word));

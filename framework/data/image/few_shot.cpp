@@ -10,11 +10,6 @@
 namespace attnlab {
 namespace {
 
-std::string name_of_class(const DatasetInfo& info, std::size_t number) {
-  const auto& names = info.class_names;
-  return number < names.size() ? json_quote(names[number]) : std::to_string(number);
-}
-
 /// How many of a class's images are taken.
 std::int64_t wanted(const FewShotOptions& options, std::int64_t images) {
   if (options.per_class > 0) return options.per_class;
@@ -47,7 +42,7 @@ std::vector<std::int64_t> few_of_each_class(const std::vector<std::int64_t>& ind
           options.per_class > 0 ? "few_shot.per_class" : "few_shot.share",
           fmt::format("class {} of '{}' has {} training images, not {}; ask for fewer, hold fewer "
                       "out for validation, or leave the class out of the data",
-                      name_of_class(info, k), info.name, count, take));
+                      info.class_word(static_cast<std::int64_t>(k)), info.name, count, take));
     }
     const std::vector<std::int64_t> order = permutation(count, streams.stream("few_shot", k));
     for (std::int64_t i = 0; i < take; ++i) {

@@ -43,6 +43,13 @@ PixelMap::PixelMap(const std::vector<double>& mean, const std::vector<double>& d
   }
 }
 
+PixelMap PixelMap::of_options(const std::vector<double>& mean,
+                              const std::vector<double>& deviation) {
+  if (mean.size() != 3) throw OptionError("mean", "needs three numbers");
+  if (deviation.size() != 3) throw OptionError("std", "needs three numbers");
+  return {mean, deviation};
+}
+
 std::vector<std::uint8_t> PixelMap::mean_bytes() const {
   std::vector<std::uint8_t> bytes;
   for (std::size_t c = 0; c < scale.size(); ++c) {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -11,6 +10,7 @@
 #include <string_view>
 
 #include "framework/base/error.h"
+#include "framework/base/text.h"
 #include "framework/data/formats/encoding.h"
 
 namespace attnlab {
@@ -94,8 +94,9 @@ inline std::string lower_case(std::string_view text) {
 /// Whether the whole word is a number ("nan" is one).
 inline bool read_number(std::string_view word, double& number) {
   if (!word.empty() && word.front() == '+') word.remove_prefix(1);
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-  return error == std::errc() && end == word.data() + word.size() && !word.empty();
+  const auto read = number_in<double>(word);
+  if (read) number = *read;
+  return read.has_value();
 }
 
 /// Whether the whole word is a whole number from 0 to `most`.

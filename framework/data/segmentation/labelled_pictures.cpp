@@ -13,12 +13,6 @@
 namespace attnlab {
 namespace {
 
-PixelMap map_of_colours(const LabelledPictureOptions& options) {
-  if (options.mean.size() != 3) throw OptionError("mean", "needs three numbers");
-  if (options.deviation.size() != 3) throw OptionError("std", "needs three numbers");
-  return {options.mean, options.deviation};
-}
-
 /// A part of a picture at another size.
 Pixels framed(const Pixels& picture, const PictureSize& whole, const Box& part) {
   if (picture.height != whole.height || picture.width != whole.width) {
@@ -80,7 +74,7 @@ Tensor shown_picture(const Pixels& stored, const LabelFramingOptions& framing,
 }
 
 LabelledPictures::LabelledPictures(LabelledSplits splits, const LabelledPictureOptions& options)
-    : splits_(std::move(splits)), options_(options), map_(map_of_colours(options)) {
+    : splits_(std::move(splits)), options_(options), map_(PixelMap::of_options(options.mean, options.deviation)) {
   check(static_cast<const LabelFramingOptions&>(options));
   if (splits_.train == nullptr || splits_.train->size() == 0) {
     throw DataError("dataset '" + splits_.name + "': there are no pictures to train on");

@@ -63,11 +63,7 @@ void record(const AttentionInput& input, AttentionContext& context, const Tensor
     layer.query_norms = kept(input.queries).norm(2, -1);
     layer.key_norms = kept(input.keys).norm(2, -1);
   }
-  if (asked.on_layer) {
-    asked.on_layer(layer);
-  } else {
-    context.trace->layers.push_back(std::move(layer));
-  }
+  context.trace->take(std::move(layer));
 }
 
 /// Why weights are needed one by one, whatever the kernel; null when they are not.
@@ -379,7 +375,7 @@ Tensor DotProductAttention::attend_with_bias(const AttentionInput& input, const 
   own.layers.clear();
   own.on_layer = [&](LayerTrace layer) {
     layer.bias = (whole->attached ? bias : bias.detach()).expand({-1, input.heads(), -1, -1});
-    whole->on_layer ? whole->on_layer(layer) : whole->layers.push_back(std::move(layer));
+    whole->take(std::move(layer));
   };
   AttentionContext inner = context;
   inner.trace = &own;

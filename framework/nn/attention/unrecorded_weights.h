@@ -38,11 +38,7 @@ inline void record_norms(const AttentionInput& input, AttentionContext& context)
     layer.query_norms = norms_of(input.queries);
     layer.key_norms = norms_of(input.keys);
   }
-  if (asked.on_layer) {
-    asked.on_layer(layer);
-  } else {
-    asked.layers.push_back(std::move(layer));
-  }
+  asked.take(std::move(layer));
 }
 
 }  // namespace attnlab

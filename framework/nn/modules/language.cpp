@@ -47,10 +47,7 @@ void check_sizes(const LanguageSizes& sizes, const std::string& presets) {
                                         "set preset to {}",
                                         presets));
   }
-  if (sizes.dim % sizes.heads != 0) {
-    throw OptionError("heads", fmt::format("{} heads do not divide dim {}; change either",
-                                           sizes.heads, sizes.dim));
-  }
+  check_heads(sizes.dim, sizes.heads);
   if (sizes.sinusoids && sizes.dim % 2 != 0) {
     throw OptionError("dim", "is odd, and sinusoids are pairs; make it even");
   }

@@ -51,6 +51,11 @@ bool has_state(const Attention& attention) {
 
 }  // namespace
 
+void check_heads(std::int64_t dim, std::int64_t heads, const char* option) {
+  if (dim % heads == 0) return;
+  throw OptionError(option, fmt::format("{} heads do not divide dim {}; change either", heads, dim));
+}
+
 MultiHeadAttention::MultiHeadAttention(const MultiHeadOptions& options,
                                        const AttentionBuilder& attention)
     : heads_(options.heads), members_(options.members), dropout_(options.dropout) {

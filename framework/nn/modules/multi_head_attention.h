@@ -69,6 +69,10 @@ struct KeyCache {
   KeyCache last(std::int64_t n) const;
 };
 
+/// @param option  the one that says how many heads
+/// @throws OptionError where heads do not divide dim.
+void check_heads(std::int64_t dim, std::int64_t heads, const char* option = "heads");
+
 class MultiHeadAttention : public torch::nn::Module {
  public:
   /// @throws ShapeError when heads do not divide dim and head_dim is not given; in an ensemble,

@@ -74,7 +74,7 @@ class DifferentialV2 final : public DotProductAttention {
       if (asked.entropy) seen.entropy = -at::xlogy(sizes, sizes).sum(-1);
       seen.weights = asked.weights ? weights : Tensor();
     }
-    asked.on_layer ? asked.on_layer(seen) : asked.layers.push_back(seen);
+    asked.take(std::move(seen));
   }
 
   std::shared_ptr<SourceMap> query_, share_;

@@ -55,7 +55,7 @@ class Gated final : public DotProductAttention {
     own.on_layer = [&](LayerTrace layer) {
       if (layer.weights.defined()) scale_weights(layer, whole->attached ? gate : gate.detach());
       if (!whole->weights) layer.weights = Tensor();
-      whole->on_layer ? whole->on_layer(layer) : whole->layers.push_back(layer);
+      whole->take(std::move(layer));
     };
     AttentionContext inner = context;
     inner.trace = &own;

@@ -65,7 +65,7 @@ class Moba final : public DotProductAttention {
     own.logits = false;
     own.on_layer = [&](LayerTrace layer) {
       layer.logits = whole->attached ? logits(input) : logits(input).detach();
-      whole->on_layer ? whole->on_layer(layer) : whole->layers.push_back(layer);
+      whole->take(std::move(layer));
     };
     AttentionContext inner = context;
     inner.trace = &own;

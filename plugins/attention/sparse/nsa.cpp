@@ -153,7 +153,7 @@ class Nsa final : public DotProductAttention {
       if (asked.entropy) layer.entropy = -at::xlogy(weights, weights).sum(-1);
       layer.weights = asked.weights ? weights : Tensor();
     }
-    asked.on_layer ? asked.on_layer(layer) : asked.layers.push_back(layer);
+    asked.take(std::move(layer));
   }
 
   NsaOptions options_;

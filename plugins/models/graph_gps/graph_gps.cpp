@@ -231,10 +231,7 @@ class GraphGps final : public Model {
   static std::vector<std::string> node_categories() { return {"atom@node", "type@node"}; }
 
   static const GraphGpsOptions& checked(const GraphGpsOptions& o) {
-    if (o.global && o.dim % o.heads != 0) {
-      throw OptionError(
-          "heads", fmt::format("{} heads do not divide dim {}; change either", o.heads, o.dim));
-    }
+    if (o.global) check_heads(o.dim, o.heads);
     if (!o.global && o.mpnn == "none") {
       throw OptionError("global",
                         "without message passing and without attention nodes know "
@@ -253,10 +250,7 @@ class GraphGps final : public Model {
                         "token: answers for a graph, and no edge leads to it; set head: graph and "
                         "mpnn: none, or pool: mean");
     }
-    if (o.mpnn == "gat" && o.dim % o.mpnn_heads != 0) {
-      throw OptionError("mpnn_heads", fmt::format("{} heads do not divide dim {}; change either",
-                                                  o.mpnn_heads, o.dim));
-    }
+    if (o.mpnn == "gat") check_heads(o.dim, o.mpnn_heads, "mpnn_heads");
     return o;
   }
 

@@ -111,10 +111,7 @@ SegmenterOptions resolved(SegmenterOptions options) {
     need("depth", options.depth);
     need("patch_size", options.patch_size);
   }
-  if (options.dim % options.heads != 0) {
-    throw OptionError("heads", fmt::format("{} heads do not divide dim {}; change either",
-                                           options.heads, options.dim));
-  }
+  check_heads(options.dim, options.heads);
   return options;
 }
 

@@ -49,16 +49,10 @@ struct DavisOptions {
   }
 };
 
-PixelMap map_of(const DavisOptions& options) {
-  if (options.mean.size() != 3) throw OptionError("mean", "needs three numbers");
-  if (options.deviation.size() != 3) throw OptionError("std", "needs three numbers");
-  return {options.mean, options.deviation};
-}
-
 class Davis final : public Dataset {
  public:
   Davis(const DavisOptions& options, const DatasetSetup&)
-      : options_(options), map_(map_of(options)) {
+      : options_(options), map_(PixelMap::of_options(options.mean, options.deviation)) {
     if (options.test_set.empty()) throw OptionError("test_set", "is empty; name one");
     DataSearch search{options.name,
                       {},

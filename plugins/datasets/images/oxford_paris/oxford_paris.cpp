@@ -92,16 +92,10 @@ Box whole_pixels(const std::array<double, 4>& box, const Size& picture) {
   return {top, left, within(box[3], picture.height) - top, within(box[2], picture.width) - left};
 }
 
-PixelMap map_of(const OxfordParisOptions& options) {
-  if (options.mean.size() != 3) throw OptionError("mean", "needs three numbers");
-  if (options.deviation.size() != 3) throw OptionError("std", "needs three numbers");
-  return {options.mean, options.deviation};
-}
-
 class OxfordParis final : public Dataset {
  public:
   OxfordParis(const OxfordParisOptions& options, const DatasetSetup&)
-      : options_(options), filter_(filter_named(options.interpolation)), map_(map_of(options)) {
+      : options_(options), filter_(filter_named(options.interpolation)), map_(PixelMap::of_options(options.mean, options.deviation)) {
     const std::string file = fmt::format("gnd_{}.pkl", options.name);
     info_.name = options.name;
     info_.source = find_data_folder({options.name,

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -64,15 +63,14 @@ double value_at(const CsvTable& table, std::size_t row, std::size_t column) {
   if (text.empty() || text == "NA" || text == "NaN" || text == "nan") {
     refuse("a value is missing; fill it in, or leave the column out");
   }
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(number)) {
+  const auto number = number_in<double>(text);
+  if (!number || !std::isfinite(*number)) {
     refuse(fmt::format("{} is no number; correct it, or leave the column out", excerpt(text)));
   }
-  if (std::abs(number) > std::numeric_limits<float>::max()) {
+  if (std::abs(*number) > std::numeric_limits<float>::max()) {
     refuse(fmt::format("{} is beyond float32; write the column in a larger unit", excerpt(text)));
   }
-  return number;
+  return *number;
 }
 
 /// The place of the target among the channels, or all places.
