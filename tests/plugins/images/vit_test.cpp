@@ -2,51 +2,18 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <tuple>
 
 #include "framework/nn/modules/layers.h"
 #include "framework/nn/modules/sizes_alone.h"
+#include "tests/plugins/images/vit_models.h"
+#include "tests/support/message_of.h"
 #include "tests/support/naive_attention.h"
-#include "tests/support/noted_places.h"
-#include "tests/support/plugins.h"
 
 namespace attnlab::vit_test {
 namespace {
 
+using namespace vit_models;
 using testing::largest_difference;
-
-const std::string kSmall = "dim: 24, depth: 3, heads: 2, patch_size: 4";
-const std::string kOneLayer = "dim: 24, depth: 1, heads: 2, patch_size: 4";
-
-DatasetInfo images(std::int64_t channels, std::int64_t height, std::int64_t width,
-                   std::int64_t classes) {
-  DatasetInfo data;
-  data.name = "test images";
-  data.fields = {{"image", {channels, height, width}, at::kFloat}, {"class", {}, at::kLong}};
-  data.classes = classes;
-  return data;
-}
-
-std::shared_ptr<Model> vit(const DatasetInfo& data, const std::string& options,
-                           const std::string& attention = "standard") {
-  return testing::make_model("vit", data, "{" + options + "}", attention);
-}
-
-std::shared_ptr<Model> small_vit(const std::string& more = "") {
-  return vit(images(1, 8, 12, 5), kSmall + (more.empty() ? "" : ", " + more));
-}
-
-Batch batch_of(const Tensor& image) {
-  Batch batch;
-  batch.fields.set("image", image);
-  batch.size = image.size(0);
-  return batch;
-}
-
-NamedTensors outputs(Model& model, const Tensor& image, AttentionTrace* trace = nullptr) {
-  ForwardPass pass{trace};
-  return model.forward(batch_of(image), pass);
-}
 
 TEST(Vit, PresetsHaveThePublishedParameterCounts) {
   const SizesAlone sizes;
@@ -159,42 +126,6 @@ TEST(Vit, DropPathIsTheSameInAllLayersWhereAskedFor) {
             (std::vector<double>{0.5, 0.5, 0.5}));
 }
 
-TEST(Vit, AddsPositionsToPatchesAloneWhereAskedFor) {
-  at::manual_seed(12);
-  const auto model = vit(images(1, 8, 12, 5), kOneLayer + ", positions: patches");
-  const auto parameters = model->named_parameters();
-  EXPECT_EQ(parameters["positions"].size(1), 6);
-  // With branches that give nothing, the class token arrives as it is: without a position.
-  for (const char* name : {"layer0.attention.output.weight", "layer0.mlp.out.weight"}) {
-    parameters[name].data().zero_();
-  }
-  const Tensor token = outputs(*model, at::randn({1, 1, 8, 12})).at("tokens")[0][0];
-  const Tensor expected = at::layer_norm(parameters["class_token"][0][0], {24}, {}, {}, 1e-6);
-  EXPECT_LT(largest_difference(token.detach(), expected.detach()), 1e-5);
-}
-
-TEST(Vit, HasASecondGeluAndAHiddenHeadWhereAskedFor) {
-  at::manual_seed(13);
-  const auto model =
-      vit(images(1, 8, 12, 5),
-          kOneLayer + ", mlp_output_gelu: true, final_norm: false, head_hidden: 7, pool: mean");
-  const auto p = model->named_parameters();
-  EXPECT_FALSE(p.contains("norm.weight"));
-  p["layer0.attention.output.weight"].data().zero_();
-  const Tensor x = at::randn({2, 1, 8, 12});
-  const Tensor patches =
-      at::conv2d(x, p["patches.weight"], p["patches.bias"], 4).flatten(2).transpose(1, 2) +
-      p["positions"];
-  const auto linear = [&](const Tensor& y, const std::string& name) {
-    return at::linear(y, p[name + ".weight"], p[name + ".bias"]);
-  };
-  const Tensor normed = at::layer_norm(patches, {24}, {}, {}, 1e-6);
-  const Tensor tokens =
-      patches + at::gelu(linear(at::gelu(linear(normed, "layer0.mlp.in")), "layer0.mlp.out"));
-  const Tensor expected = linear(at::gelu(linear(tokens.mean(1), "head_in")), "head");
-  EXPECT_LT(largest_difference(outputs(*model, x).at("logits").detach(), expected.detach()), 1e-5);
-}
-
 TEST(Vit, StartsAsPytorchDoesWhereAskedFor) {
   at::manual_seed(14);
   const auto model =
@@ -268,109 +199,6 @@ TEST(Vit, LayersLieBehindEachOther) {
   }
 }
 
-/// x over its root mean square, by loops. @param x  [n, dim]
-Tensor rms_by_loops(const Tensor& x, const Tensor& weight) {
-  const Tensor y = at::empty_like(x);
-  for (std::int64_t i = 0; i < x.size(0); ++i) {
-    double squares = 0;
-    for (std::int64_t c = 0; c < x.size(1); ++c) squares += std::pow(x[i][c].item<double>(), 2);
-    const double root = std::sqrt(squares / double(x.size(1)) + 1e-6);
-    for (std::int64_t c = 0; c < x.size(1); ++c) {
-      y[i][c] = x[i][c].item<double>() / root * weight[c].item<double>();
-    }
-  }
-  return y;
-}
-
-TEST(Vit, HasRegistersRmsNormsAndSwigluAgainstLoops) {
-  at::manual_seed(31);
-  for (const std::string pool : {"class_token", "mean"}) {
-    const auto model = vit(images(1, 8, 12, 5),
-                           "dim: 6, depth: 2, heads: 2, patch_size: 4, registers: 3, norm: rms, "
-                           "mlp: swiglu, swiglu_multiple: 5, pool: " +
-                               pool);
-    model->to(at::kDouble);
-    const at::NoGradGuard no_gradients;
-    for (Tensor& parameter : model->parameters()) parameter.add_(at::randn_like(parameter), 0.3);
-    const auto p = model->named_parameters();
-    EXPECT_EQ(p["registers"].sizes(), at::IntArrayRef({1, 3, 6}));
-    EXPECT_EQ(p["layer0.mlp.out.weight"].sizes(), at::IntArrayRef({6, 20})) << "16, up to 20";
-    const auto linear = [&](const Tensor& x, const std::string& name) {
-      return at::matmul(x, p[name + ".weight"].t()) + p[name + ".bias"];
-    };
-    const Tensor image = at::randn({1, 1, 8, 12}, at::kDouble);
-    std::vector<Tensor> rows;
-    if (pool == "class_token") rows.push_back(p["class_token"].view({6}));
-    for (std::int64_t r = 0; r < 2; ++r) {
-      for (std::int64_t c = 0; c < 3; ++c) {
-        const Tensor patch = image[0].narrow(1, 4 * r, 4).narrow(2, 4 * c, 4);
-        rows.push_back((p["patches.weight"] * patch).sum({1, 2, 3}) + p["patches.bias"]);
-      }
-    }
-    const auto kept = std::int64_t(rows.size());
-    for (std::int64_t i = 0; i < kept; ++i) {
-      rows[std::size_t(i)] = rows[std::size_t(i)] + p["positions"][0][i];
-    }
-    for (std::int64_t r = 0; r < 3; ++r) rows.push_back(p["registers"][0][r]);
-    Tensor x = at::stack(rows);
-    for (const std::string layer : {"layer0.", "layer1."}) {
-      const Tensor qkv =
-          linear(rms_by_loops(x, p[layer + "attention_norm.weight"]), layer + "attention.qkv");
-      const Tensor seen = at::zeros_like(x);
-      for (std::int64_t h = 0; h < 2; ++h) {
-        for (std::int64_t i = 0; i < x.size(0); ++i) {
-          Tensor sum = at::zeros({3}, at::kDouble);
-          double weight = 0;
-          for (std::int64_t j = 0; j < x.size(0); ++j) {  // registers see and are seen
-            const Tensor q = qkv[i].narrow(0, 3 * h, 3), k = qkv[j].narrow(0, 6 + 3 * h, 3);
-            const double e = std::exp(q.dot(k).item<double>() / std::sqrt(3.0));
-            sum = sum + qkv[j].narrow(0, 12 + 3 * h, 3) * e;
-            weight += e;
-          }
-          seen[i].narrow(0, 3 * h, 3).copy_(sum / weight);
-        }
-      }
-      x = x + linear(seen, layer + "attention.output");
-      const Tensor both = linear(rms_by_loops(x, p[layer + "mlp_norm.weight"]), layer + "mlp.in");
-      const Tensor gate = both.narrow(1, 0, 20), up = both.narrow(1, 20, 20);
-      x = x + linear(gate / (1 + (-gate).exp()) * up, layer + "mlp.out");
-    }
-    const Tensor tokens = rms_by_loops(x, p["norm.weight"]).narrow(0, 0, kept);
-    const Tensor pooled = pool == "mean" ? tokens.mean(0) : tokens[0];
-    const NamedTensors y = outputs(*model, image);
-    EXPECT_LT(largest_difference(y.at("tokens")[0], tokens), 1e-10) << pool;
-    EXPECT_LT(largest_difference(y.at("logits")[0], linear(pooled, "head")), 1e-10) << pool;
-  }
-}
-
-TEST(Vit, RegistersAreTokensOfEveryLayerAndStandInTheMiddle) {
-  const auto model = small_vit("registers: 2");
-  EXPECT_EQ(testing::parameter_count(*model) - testing::parameter_count(*small_vit()), 2 * 24);
-  EXPECT_FALSE(model->decays("registers", model->named_parameters()["registers"]));
-  AttentionTrace trace;
-  trace.weights = true;
-  EXPECT_EQ(outputs(*model, at::randn({2, 1, 8, 12}), &trace).at("tokens").sizes(),
-            at::IntArrayRef({2, 7, 24}));
-  ASSERT_EQ(trace.layers.size(), 3u);
-  EXPECT_EQ(trace.layers[2].weights.sizes(), at::IntArrayRef({2, 2, 9, 9}));
-  std::vector<testing::NotedPlaces> noted;
-  const auto reads =
-      testing::noting_places("vit", images(1, 8, 12, 5), "{" + kSmall + ", registers: 2}", noted);
-  outputs(*reads, at::randn({1, 1, 8, 12}));
-  ASSERT_EQ(noted.size(), 3u);
-  ASSERT_EQ(noted[0].keys.sizes(), at::IntArrayRef({1, 9, 2}));
-  const Tensor middle = at::tensor({0.5, 1.0}, at::kDouble).expand({2, 2});
-  EXPECT_LT(largest_difference(noted[0].keys[0].narrow(0, 7, 2), middle), 1e-6);
-}
-
-TEST(Vit, RegistersStartAsInDinov2) {
-  at::manual_seed(32);
-  const Tensor registers =
-      vit(images(1, 8, 8, 5), "dim: 512, depth: 1, heads: 2, patch_size: 4, registers: 8")
-          ->named_parameters()["registers"];
-  EXPECT_NEAR(registers.std().item<double>(), 1e-6, 1e-7);
-}
-
 TEST(Vit, TracesEveryLayerWithoutChangingTheResult) {
   at::manual_seed(7);
   const auto model = small_vit();
@@ -387,163 +215,6 @@ TEST(Vit, TracesEveryLayerWithoutChangingTheResult) {
 }
 
 // Images of two rows of three patches; their middle is at (0.5, 1).
-TEST(Vit, TellsEveryLayerRowsAndColumnsOfPatches) {
-  const Tensor patches =
-      at::tensor({0, 0, 0, 1, 0, 2, 1, 0, 1, 1, 1, 2}, at::kDouble).view({1, 6, 2});
-  const Tensor class_token = at::tensor({0.5, 1.0}, at::kDouble).view({1, 1, 2});
-  for (const std::string pool : {"class_token", "mean"}) {
-    const Tensor expected = pool == "mean" ? patches : at::cat({class_token, patches}, 1);
-    std::vector<testing::NotedPlaces> noted;
-    const auto model = testing::noting_places("vit", images(1, 8, 12, 5),
-                                              "{" + kSmall + ", pool: " + pool + "}", noted);
-    outputs(*model, at::randn({2, 1, 8, 12}));
-    ASSERT_EQ(noted.size(), 3u);
-    for (std::size_t i = 0; i < 3; ++i) {
-      EXPECT_EQ(noted[i].layer, std::int64_t(i));
-      EXPECT_LT(largest_difference(noted[i].queries, expected), 1e-6) << pool;
-      EXPECT_LT(largest_difference(noted[i].keys, expected), 1e-6) << pool;
-    }
-  }
-}
-
-TEST(Vit, TellsNoPlacesWhereNobodyAsks) {
-  std::vector<testing::NotedPlaces> noted;
-  const auto model = testing::noting_places("vit", images(1, 8, 12, 5), "{" + kSmall + "}", noted,
-                                            /*asks=*/false);
-  outputs(*model, at::randn({2, 1, 8, 12}));
-  ASSERT_EQ(noted.size(), 3u);
-  for (const testing::NotedPlaces& layer : noted) {
-    EXPECT_FALSE(layer.queries.defined() || layer.keys.defined());
-  }
-}
-
-/// A ViT of one layer with QUEST, in float64. @param kind  of attention.positions
-std::shared_ptr<Model> placed_vit(const std::string& more, const std::string& kind) {
-  Part attention = testing::make_part(Kind::attention, "quest");
-  attention.positions.use = kind;
-  const AttentionBuilder builder =
-      testing::registry().attention_builder(attention, RandomStreams(0));
-  const Part model = testing::make_part(Kind::model, "vit", "{" + kOneLayer + ", " + more + "}");
-  auto built = testing::registry().model(model, {images(1, 8, 12, 5), builder});
-  built->to(at::kDouble);
-  const at::NoGradGuard no_gradients;
-  for (Tensor& parameter : built->parameters()) parameter.normal_(0, 0.3);
-  return built;
-}
-
-/// Logits of one image without positions but those of QUEST's turned queries and keys, written out.
-/// @param places  [1 + N, 2] of class token and patches
-Tensor naive_rotary(const Model& model, const Tensor& image, const Tensor& places) {
-  const auto p = model.named_parameters();
-  const auto linear = [&](const Tensor& x, const std::string& name) {
-    return at::matmul(x, p[name + ".weight"].t()) + p[name + ".bias"];
-  };
-  const auto norm = [&](const Tensor& x, const std::string& name) {
-    return at::layer_norm(x, {24}, p[name + ".weight"], p[name + ".bias"], 1e-6);
-  };
-  const Tensor patches =
-      at::conv2d(image, p["patches.weight"], p["patches.bias"], 4).flatten(2).transpose(1, 2)[0];
-  Tensor x = at::cat({p["class_token"][0], patches});
-  const Tensor qkv = linear(norm(x, "layer0.attention_norm"), "layer0.attention.qkv").detach();
-  const std::int64_t tokens = x.size(0), width = 12, pairs = 3;
-  // Token i of a head's queries (0) or keys (1), turned.
-  const auto turned = [&](std::int64_t which, std::int64_t head, std::int64_t i) {
-    Tensor y = qkv[i].narrow(0, 24 * which + width * head, width).clone();
-    for (std::int64_t m = 0; m < 2 * pairs; ++m) {
-      const double place = places[i][m / pairs].item<double>();
-      const double angle = place * std::pow(10000.0, -double(m % pairs) / double(pairs));
-      const double even = y[2 * m].item<double>(), odd = y[2 * m + 1].item<double>();
-      y[2 * m] = even * std::cos(angle) - odd * std::sin(angle);
-      y[2 * m + 1] = even * std::sin(angle) + odd * std::cos(angle);
-    }
-    return y;
-  };
-  Tensor read = at::zeros({tokens, 24}, at::kDouble);
-  for (std::int64_t h = 0; h < 2; ++h) {
-    Tensor logits = at::zeros({tokens, tokens}, at::kDouble);
-    for (std::int64_t i = 0; i < tokens; ++i) {
-      for (std::int64_t j = 0; j < tokens; ++j) {
-        const Tensor key = turned(1, h, j);
-        logits[i][j] = turned(0, h, i).dot(key / key.norm());
-      }
-    }
-    read.narrow(1, width * h, width)
-        .copy_(at::matmul(logits.softmax(-1), qkv.narrow(1, 48 + width * h, width)));
-  }
-  x = x + linear(read, "layer0.attention.output");
-  const Tensor hidden = linear(norm(x, "layer0.mlp_norm"), "layer0.mlp.in");
-  x = x + linear(at::gelu(hidden), "layer0.mlp.out");
-  return linear(norm(x, "norm")[0], "head");
-}
-
-TEST(Vit, TurnsQueriesAndKeysByRowsAndColumns) {
-  at::manual_seed(20);
-  const auto model = placed_vit("positions: none", "rotary");
-  const Tensor image = at::randn({1, 1, 8, 12}, at::kDouble);
-  const Tensor logits = outputs(*model, image).at("logits")[0];
-  const Tensor places =
-      at::tensor({0.5, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 2.0, 1.0, 0.0, 1.0, 1.0, 1.0, 2.0},
-                 at::kDouble)
-          .view({7, 2});
-  EXPECT_LT(largest_difference(logits, naive_rotary(*model, image, places)), 1e-9);
-  const Tensor shift = at::tensor({-3.0, 7.5}, at::kDouble);
-  EXPECT_LT(largest_difference(logits, naive_rotary(*model, image, places + shift)), 1e-9)
-      << "differences alone count";
-  EXPECT_GT(largest_difference(logits, naive_rotary(*model, image, places.flip(1))), 1e-3)
-      << "rows are not columns";
-}
-
-TEST(Vit, KnowsWherePatchesAreByPositionsAlone) {
-  at::manual_seed(21);
-  const Tensor image = at::randn({1, 1, 8, 12}, at::kDouble);
-  const Tensor mirrored =  // columns of patches, in reverse
-      image.view({1, 1, 8, 3, 4}).flip(3).reshape({1, 1, 8, 12});
-  for (const auto& [own, kind, knows] :
-       {std::tuple("none", "none", false), std::tuple("none", "rotary", true),
-        std::tuple("all", "none", true), std::tuple("patches", "none", true),
-        std::tuple("sinusoidal", "none", true)}) {
-    const auto model = placed_vit(std::string("positions: ") + own, kind);
-    const double change = largest_difference(outputs(*model, image).at("logits"),
-                                             outputs(*model, mirrored).at("logits"));
-    EXPECT_EQ(change > 1e-9, knows) << own << ", " << kind << ": " << change;
-    EXPECT_EQ(model->named_parameters().contains("positions"),
-              std::string(own) == "all" || std::string(own) == "patches");
-  }
-  // The class token stands in the middle, as far from a patch as from its mirror image.
-  const auto alibi = placed_vit("positions: none", "alibi");
-  EXPECT_LT(largest_difference(outputs(*alibi, image).at("logits"),
-                               outputs(*alibi, mirrored).at("logits")),
-            1e-9);
-  const Tensor other = at::cat({image.slice(3, 4), image.slice(3, 0, 4)}, 3);
-  EXPECT_GT(
-      largest_difference(outputs(*alibi, image).at("logits"), outputs(*alibi, other).at("logits")),
-      1e-6);
-}
-
-TEST(Vit, HasSinusoidsOfRowsAndColumnsWhereAskedFor) {
-  at::manual_seed(22);
-  const auto model = vit(images(1, 8, 12, 5), kOneLayer +
-                                                  ", positions: sinusoidal, pool: mean, "
-                                                  "final_norm: false");
-  model->to(at::kDouble);
-  const auto parameters = model->named_parameters();
-  const at::NoGradGuard no_gradients;
-  for (const char* name : {"layer0.attention.output.weight", "layer0.mlp.out.weight"}) {
-    parameters[name].zero_();
-  }
-  const Tensor image = at::randn({1, 1, 8, 12}, at::kDouble);
-  const Tensor patches =
-      at::conv2d(image, parameters["patches.weight"], parameters["patches.bias"], 4).flatten(2);
-  const Tensor added = outputs(*model, image).at("tokens")[0] - patches[0].t();
-  for (std::int64_t n = 0; n < 6; ++n) {
-    for (std::int64_t c = 0; c < 24; ++c) {
-      const double place = c < 12 ? double(n / 3) : double(n % 3);
-      const double angle = place * std::pow(10000.0, -2.0 * double(c % 6) / 12.0);
-      EXPECT_NEAR(added[n][c].item<double>(), c % 12 < 6 ? std::sin(angle) : std::cos(angle), 1e-9);
-    }
-  }
-}
-
 TEST(Vit, EveryParameterGetsAGradient) {
   at::manual_seed(8);
   const auto model = small_vit("layer_scale: 0.1");
@@ -566,19 +237,10 @@ TEST(Vit, RunsInBFloat16) {
   EXPECT_LT(largest_difference(y.detach(), expected), 0.05);
 }
 
-std::string option_refused(const DatasetInfo& data, const std::string& options) {
-  try {
-    vit(data, options);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
-
 TEST(Vit, NamesTheOptionThatDoesNotFit) {
   const DatasetInfo data = images(1, 28, 28, 10);
   const auto says = [&](const std::string& options, const char* part) {
-    const std::string message = option_refused(data, options);
+    const std::string message = testing::message_of<ConfigError>([&] { vit(data, options); });
     EXPECT_NE(message.find(part), std::string::npos) << message;
   };
   says("dim: 24, depth: 1, heads: 2, patch_size: 5", "5 does not divide images of 28 x 28 pixels");
