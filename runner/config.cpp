@@ -1,6 +1,5 @@
 // attnlab config show|explain|diff|schema: what a composition comes to, and why.
 #include <fmt/format.h>
-#include <algorithm>
 #include <filesystem>
 #include <iostream>
 
@@ -19,8 +18,6 @@
 
 namespace attnlab {
 namespace {
-
-namespace po = boost::program_options;
 
 constexpr const char* kConfigHelp = R"(usage: attnlab config COMMAND
 

@@ -61,8 +61,7 @@ Usage eval_usage() {
       "again", "evaluate anew what has a result")(
       "examples", po::value<std::string>()->value_name("PATH"),
       "also evaluate each example by itself, and write its metrics as a row of a CSV file; of "
-      "lines "
-      "of text: their perplexities")("json", "print JSON")("accept-changes", kAcceptChanges);
+      "lines of text: their perplexities")("json", "print JSON")("accept-changes", kAcceptChanges);
   usage.fewest_words = 1;
   usage.most_words = kAnyNumber;
   return usage;

@@ -5,7 +5,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <limits>

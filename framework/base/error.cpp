@@ -2,19 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <mutex>
-#include <unordered_set>
-
 namespace attnlab {
 namespace {
-
-/// The same text at the same address, until the process ends.
-const std::string* shared(std::string_view text) {
-  static std::mutex guard;
-  static auto& all = *new std::unordered_set<std::string>;  // errors may name files to the end
-  const std::lock_guard lock(guard);
-  return &*all.emplace(text).first;
-}
 
 std::string joined(const std::vector<std::string>& lines) {
   std::string text;
@@ -36,9 +25,10 @@ std::string without_zeros(const std::string& text) {
 
 Error::Error(const std::string& what) : std::runtime_error(without_zeros(what)) {}
 
-const std::string FileName::none_;
-
-FileName::FileName(std::string_view text) : text_(text.empty() ? &none_ : shared(text)) {}
+const std::string& FileName::text() const {
+  static const std::string none;
+  return text_ == nullptr ? none : *text_;
+}
 
 std::string Place::str() const {
   std::string text = file;

@@ -4,6 +4,7 @@
 // there, and what to do about it.
 #pragma once
 
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -12,25 +13,24 @@
 
 namespace attnlab {
 
-/// The name of a file, which its thousands of places share. It lasts as long as the process.
+/// The name of a file, which its thousands of places share: copies of one name are one text.
 class FileName {
  public:
-  FileName() : text_(&none_) {}
-  FileName(std::string_view text);  // NOLINT(google-explicit-constructor)
-  FileName(const std::string& text) : FileName(std::string_view(text)) {}  // NOLINT
-  FileName(const char* text) : FileName(std::string_view(text)) {}         // NOLINT
+  FileName() = default;
+  FileName(std::string text)  // NOLINT(google-explicit-constructor)
+      : text_(std::make_shared<const std::string>(std::move(text))) {}
+  FileName(const char* text) : FileName(std::string(text)) {}  // NOLINT
 
-  const std::string& text() const { return *text_; }
-  operator const std::string&() const { return *text_; }  // NOLINT(google-explicit-constructor)
-  bool empty() const { return text_->empty(); }
-  bool starts_with(std::string_view beginning) const { return text_->starts_with(beginning); }
-  friend bool operator==(const FileName& a, const FileName& b) { return *a.text_ == *b.text_; }
-  friend bool operator==(const FileName& a, const std::string& b) { return *a.text_ == b; }
-  friend bool operator==(const FileName& a, const char* b) { return *a.text_ == b; }
+  const std::string& text() const;
+  operator const std::string&() const { return text(); }  // NOLINT(google-explicit-constructor)
+  bool empty() const { return text().empty(); }
+  bool starts_with(std::string_view beginning) const { return text().starts_with(beginning); }
+  friend bool operator==(const FileName& a, const FileName& b) { return a.text() == b.text(); }
+  friend bool operator==(const FileName& a, const std::string& b) { return a.text() == b; }
+  friend bool operator==(const FileName& a, const char* b) { return a.text() == b; }
 
  private:
-  static const std::string none_;
-  const std::string* text_;
+  std::shared_ptr<const std::string> text_;  ///< null: empty
 };
 
 /// A place in a text file. Lines and columns count from 1; 0 means "not known".

@@ -1,5 +1,4 @@
 // How programs read a comparison.
-#include <cmath>
 
 #include "framework/base/json.h"
 #include "framework/comparison/comparison.h"

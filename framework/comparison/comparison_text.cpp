@@ -377,8 +377,7 @@ void write_ranking(const Comparison& comparison, const std::string& svg, Documen
     const Ranking& ranking = *comparison.ranking;
     const FriedmanResult& test = ranking.test;
     out.paragraph(fmt::format(
-        "{} attentions over {} experiments. Friedman's chi-squared {}, p = "
-        "{}{}.",
+        "{} attentions over {} experiments. Friedman's chi-squared {}, p = {}{}.",
         ranking.attentions.size(), ranking.experiments.size(), decimal(test.chi_squared, 3),
         p_text(test.p_value()), test.exact_p ? " (exact)" : " (Iman and Davenport's F)"));
     if (test.p_value() > comparison.options.level) {

@@ -138,8 +138,7 @@ void add_domain_ranking(DomainPage& page) {
   }
   if (rows.size() < 2 || blocks.size() < 2) {
     page.no_ranking = fmt::format(
-        "ranks need two attentions and two domains with values of all; there are {} "
-        "and {}",
+        "ranks need two attentions and two domains with values of all; there are {} and {}",
         rows.size(), blocks.size());
     return;
   }

@@ -44,9 +44,8 @@ PageSpec spec_of(const RunCollection& collection, std::vector<std::string>& note
       if (is_new) out.columns.push_back(column);
       if (known->second.role == column.role) continue;
       notes.push_back(fmt::format(
-          "the column '{}' is of {} in {}, and of {} here, as another "
-          "suite has it",
-          column.name(), name_of(column.role), suite.folder, name_of(known->second.role)));
+          "the column '{}' is of {} in {}, and of {} here, as another suite has it", column.name(),
+          name_of(column.role), suite.folder, name_of(known->second.role)));
     }
     out.claims.insert(out.claims.end(), suite.page->claims.begin(), suite.page->claims.end());
   }

@@ -5,7 +5,6 @@
 #include <yaml-cpp/parser.h>
 
 #include <map>
-#include <set>
 #include <sstream>
 
 #include "framework/base/byte_order_mark.h"
@@ -205,7 +204,8 @@ class TreeBuilder : public YAML::EventHandler {
     add(std::move(done.node), done.anchor);
   }
 
-  std::string file_, stand_in_;
+  FileName file_;
+  std::string stand_in_;
   Marks marks_;
   Node root_;
   std::vector<std::string> problems_;

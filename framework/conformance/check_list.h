@@ -18,8 +18,7 @@ struct CheckInfo {
 inline constexpr CheckInfo kChecks[] = {
     {"shapes", "outputs are [B, H, Lq, Dv]; any number of examples, heads and tokens"},
     {"dtypes",
-     "float32, float64, bfloat16 and float16 in, the same out, the same "
-     "numbers up to rounding"},
+     "float32, float64, bfloat16 and float16 in, the same out, the same numbers up to rounding"},
     {"narrow_sums", "sums over many keys in bfloat16 and float16 are those of float64, rounded"},
     {"device", "the same numbers on another device, where there is one"},
     {"determinism", "one seed gives one module, one input one output"},

@@ -211,10 +211,8 @@ std::string check_state(const Fixture& fixture) {
   ForwardState one, other;
   stack.run(0, second[0], &one);
   stack.run(0, first[0], &other);
-  expect_close(
-      "layer 1, with layer 0 of another pass in between (keep it in "
-      "ForwardState)",
-      stack.run(1, second[1], &one), expected[1]);
+  expect_close("layer 1, with layer 0 of another pass in between (keep it in ForwardState)",
+               stack.run(1, second[1], &one), expected[1]);
   expect_close("layer 0 without a ForwardState, against a fresh one",
                stack.run(0, second[0], nullptr), expected[0]);
   expect_finite("layer 1 without a ForwardState", stack.run(1, second[1], nullptr));

@@ -299,8 +299,7 @@ Tensor Attention::only_part(const AttentionMemory& memory, at::IntArrayRef sizes
   if (memory.parts.size() == 1 && memory.parts[0].sizes() == sizes) return memory.parts[0];
   throw ShapeError(
       fmt::format("{}: the memory is of another attention or batch: it has {} parts, the first {}; "
-                  "one of {} is "
-                  "expected",
+                  "one of {} is expected",
                   name(), memory.parts.size(), describe(memory.parts[0]), shape_text(sizes)));
 }
 

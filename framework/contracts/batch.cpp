@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <optional>
 
 #include "framework/base/text.h"
 #include "framework/tensor/kept_memory.h"

@@ -5,7 +5,6 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
-#include <numeric>
 #include <vector>
 
 namespace attnlab {

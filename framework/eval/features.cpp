@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <optional>
-
 #include "framework/base/text.h"
 
 namespace attnlab {

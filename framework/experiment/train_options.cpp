@@ -241,9 +241,8 @@ class Checker {
 std::string problem_of_processes(std::int64_t processes, std::int64_t parts) {
   if (is_power_of_two(processes) && parts % processes == 0) return "";
   return fmt::format(
-      "{} processes cannot share train.parts {}: a power of two is needed that "
-      "divides it; take another number, or set train.parts: {} (which is another "
-      "run)",
+      "{} processes cannot share train.parts {}: a power of two is needed that divides it; take "
+      "another number, or set train.parts: {} (which is another run)",
       processes, parts, power_from(processes));
 }
 

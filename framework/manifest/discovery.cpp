@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <set>
 
 #include "framework/base/side_by_side.h"
 #include "framework/base/text.h"

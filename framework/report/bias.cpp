@@ -2,7 +2,6 @@
 
 #include <limits>
 #include <map>
-#include <optional>
 #include <sstream>
 #include <utility>
 

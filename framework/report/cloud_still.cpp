@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
-#include <numeric>
 
 #include "framework/base/unicode.h"
 #include "framework/document/markup.h"

@@ -191,8 +191,7 @@ std::vector<Section> sections_of(const Report& report) {
        image_pictures_html(report.images)},
       {"cost", "Cost", "Against cost",
        chart_box("cost",
-                 "Mean over runs, with one sample standard deviation. "
-                 "Costs are means over the "
+                 "Mean over runs, with one sample standard deviation. Costs are means over the "
                  "runs that are done.")},
       {"ranks", "Ranks", "Ranks across experiments", ranks_section(report)},
       {"settings", "Settings", "What was compared", settings_html(report)},

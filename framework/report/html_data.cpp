@@ -1,7 +1,6 @@
 // What the page's charts draw: indices instead of names, and each list of steps
 // once.
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <map>

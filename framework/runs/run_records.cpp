@@ -40,9 +40,10 @@ std::string relative_run(const fs::path& path) {
 
 /// A JSON map of texts and numbers as a configuration's section.
 Node node_of(const json& map, const std::string& file) {
-  Node node = Node::map(Place{file, 0, 0});
+  const Place place{file};
+  Node node = Node::map(place);
   for (const auto& [key, value] : map.items()) {
-    node.set(key, Node::scalar(plain_text(value), Place{file, 0, 0}, value.is_string()));
+    node.set(key, Node::scalar(plain_text(value), place, value.is_string()));
   }
   return node;
 }

@@ -42,8 +42,7 @@ void check_signer(const Bundle& bundle, const Keyring& keys, const InstallOption
   }
   keys.refuse_look_alikes(lab, label);
   const std::string question = fmt::format(
-      "{} is not signed: nobody vouches for it. Its code will run with your rights. "
-      "Install it?",
+      "{} is not signed: nobody vouches for it. Its code will run with your rights. Install it?",
       label);
   if (permits(options.policy.unsigned_bundles, options.ask, question)) return;
   throw TrustError(

@@ -109,8 +109,7 @@ void Keyring::read() {
   } catch (const std::exception& damage) {
     throw BundleError(
         fmt::format("{}: damaged: {}; keys are pinned there: restore it from a backup, or remove "
-                    "it and add the "
-                    "labs' keys again (attnlab key add)",
+                    "it and add the labs' keys again (attnlab key add)",
                     path, damage.what()));
   }
 }

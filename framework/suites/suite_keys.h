@@ -43,8 +43,7 @@ struct SuiteKeys {
     v("name", name, "of the suite's folder; else the file's name");
     v("attentions", attentions, filled(),
       "names of plugins or of files in `configs/attention/`, or maps with `use`, options, `as`, "
-      "the "
-      "label, and `set`, what else an experiment has with this attention; labels must differ");
+      "the label, and `set`, what else an experiment has with this attention; labels must differ");
     v("baseline", baseline, "label of the attention to compare with; else the first");
     v("experiments", experiments, filled(),
       "files relative to this one, or names below `configs/experiments`");

@@ -137,8 +137,7 @@ class GlooWorld final : public World {
     } catch (const std::exception& error) {
       throw ConfigError(
           fmt::format("{} met the others at {} and cannot connect to them: {}; may these hosts "
-                      "reach each other "
-                      "by any port? GLOO_SOCKET_IFNAME names the interface",
+                      "reach each other by any port? GLOO_SOCKET_IFNAME names the interface",
                       name(rank()), place_of(launched), why(error)));
     }
   }
@@ -254,8 +253,7 @@ class GlooWorld final : public World {
     }
     throw ConfigError(
         fmt::format("{} waited {} seconds at {} for ranks {}, which did not come; are {} processes "
-                    "started, and "
-                    "do they know this place? ATTNLAB_PATIENCE says how long to wait",
+                    "started, and do they know this place? ATTNLAB_PATIENCE says how long to wait",
                     World::name(rank()), patience_.count() / 1000, place_of(launched),
                     join(absent, ", "), size()));
   }

@@ -128,9 +128,8 @@ RunFolder found_source(const BuiltRun& run, const RunFolder& folder, const Catal
   const Experiment& experiment = run.experiment;
   if (const auto source = source_run(experiment, run.seed, folder, catalogue)) return *source;
   throw DataMissingError(fmt::format(
-      "init.experiment: there is no finished run of '{0}' (configuration {1}) with "
-      "attention '{2}' and seed {3} in {4}; attnlab run {0} attention={2} seeds=[{3}] "
-      "--out {4} makes one",
+      "init.experiment: there is no finished run of '{0}' (configuration {1}) with attention '{2}' "
+      "and seed {3} in {4}; attnlab run {0} attention={2} seeds=[{3}] --out {4} makes one",
       experiment.init->experiment, experiment.init->configuration, experiment.attention.label,
       run.seed, fs::path(folder.path()).parent_path().parent_path().parent_path().string()));
 }

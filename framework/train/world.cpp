@@ -3,7 +3,6 @@
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstring>
 #include <map>
 

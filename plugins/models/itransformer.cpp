@@ -35,23 +35,6 @@ struct ITransformerOptions {
   }
 };
 
-std::shared_ptr<TransformerLayer> layer_of(const ITransformerOptions& o, std::int64_t index,
-                                           const AttentionBuilder& attention) {
-  TransformerLayerOptions options;
-  options.attention = {.dim = o.dim,
-                       .heads = o.heads,
-                       .attention_dropout = o.attention_dropout,
-                       .dropout = o.dropout,
-                       .layer = index,
-                       .layers = o.depth};
-  options.mlp = {
-      .dim = o.dim, .hidden = o.hidden, .hidden_dropout = o.dropout, .dropout = o.dropout};
-  options.norm_first = false;
-  auto layer = std::make_shared<TransformerLayer>(options, attention);
-  layer->start_as_pytorch();
-  return layer;
-}
-
 class ITransformer final : public Model {
  public:
   ITransformer(const ITransformerOptions& options, const ModelSetup& setup)
@@ -61,7 +44,7 @@ class ITransformer final : public Model {
         register_module("embedding", std::make_shared<Linear>(window_.lookback, options.dim));
     for (std::int64_t i = 0; i < options.depth; ++i) {
       layers_.push_back(
-          register_module(fmt::format("layer{}", i), layer_of(options, i, setup.attention)));
+          register_module(fmt::format("layer{}", i), norm_last_layer(options, i, setup.attention)));
     }
     norm_ = register_module("norm", std::make_shared<LayerNorm>(options.dim, 1e-5));
     head_ = register_module("head", std::make_shared<Linear>(options.dim, window_.horizon));

@@ -20,8 +20,6 @@
 // Cost: O(depth n dim (n + dim)), and what the attention adds.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "framework/nn/attention/dot_product_attention.h"
 #include "framework/nn/modules/layers.h"
 #include "framework/nn/modules/multi_head_attention.h"
@@ -228,9 +226,8 @@ class SeqPairTransformer final : public Model {
     const AttentionTraits& traits = layer.traits();
     if (!cross() && !traits.different_source) {
       throw TraitError(
-          "seq_pair_transformer takes keys and values from two sequences, and this "
-          "attention does not honour 'different_source'; choose another attention, "
-          "or wiring: cross");
+          "seq_pair_transformer takes keys and values from two sequences, and this attention does "
+          "not honour 'different_source'; choose another attention, or wiring: cross");
     }
     const bool hides_keys = cross() && asks_with_content();
     const bool hides_queries = !asks_with_content() && layer.couples_queries();

@@ -87,24 +87,6 @@ class SeriesEmbedding : public torch::nn::Module {
   Tensor weight;  ///< [dim, 3, C]: the time step before, at and after
 };
 
-/// Norm last.
-std::shared_ptr<TransformerLayer> layer_of(const TimeseriesTransformerOptions& o,
-                                           std::int64_t index, const AttentionBuilder& attention) {
-  TransformerLayerOptions options;
-  options.attention = {.dim = o.dim,
-                       .heads = o.heads,
-                       .attention_dropout = o.attention_dropout,
-                       .dropout = o.dropout,
-                       .layer = index,
-                       .layers = o.depth};
-  options.mlp = {
-      .dim = o.dim, .hidden = o.hidden, .hidden_dropout = o.dropout, .dropout = o.dropout};
-  options.norm_first = false;
-  auto layer = std::make_shared<TransformerLayer>(options, attention);
-  layer->start_as_pytorch();
-  return layer;
-}
-
 class TimeseriesTransformer final : public Model {
  public:
   TimeseriesTransformer(const TimeseriesTransformerOptions& options, const ModelSetup& setup)
@@ -118,8 +100,8 @@ class TimeseriesTransformer final : public Model {
       class_token_ = register_parameter("class_token", token);
     }
     for (std::int64_t i = 0; i < options_.depth; ++i) {
-      layers_.push_back(
-          register_module(fmt::format("layer{}", i), layer_of(options_, i, setup.attention)));
+      layers_.push_back(register_module(fmt::format("layer{}", i),
+                                        norm_last_layer(options_, i, setup.attention)));
       if (options_.positions != "relative") continue;
       relative_.push_back(register_module(fmt::format("relative{}", i),
                                           std::make_shared<RelativeKeys>(dim, options_.heads)));
@@ -199,9 +181,8 @@ class TimeseriesTransformer final : public Model {
     }
     if (!has_class_token() && series[0] < 0) {
       throw OptionError("head",
-                        "concatenated reads series of one length; let the dataset pad "
-                        "all alike (uea: padding: maximum or published), or choose "
-                        "class_token");
+                        "concatenated reads series of one length; let the dataset pad all alike "
+                        "(uea: padding: maximum or published), or choose class_token");
     }
     return series;
   }

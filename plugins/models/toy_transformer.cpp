@@ -18,8 +18,6 @@
 // Source: QUEST, ICLR 2026, algorithm A2 and appendix A.3. Cost: O(N D²), N tokens of D.
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "framework/nn/modules/layers.h"
 #include "framework/nn/modules/multi_head_attention.h"
 #include "framework/plugin.h"

@@ -91,8 +91,7 @@ struct VitOptions {
     v("mask_token", mask_token, "a learned token for patches that are hidden from the model");
     v("start", start, one_of("deit", "pytorch"),
       "deit: truncated normal, std 0.02; pytorch: maps uniform in +-1/sqrt(in), positions and "
-      "class "
-      "token N(0, 1)");
+      "class token N(0, 1)");
   }
 
   bool swiglu() const { return mlp == "swiglu"; }

@@ -59,8 +59,7 @@ std::string initialise() {
   PyConfig_Clear(&config);
   if (!PyStatus_Exception(status)) return "";
   return fmt::format(
-      "Python ({}) cannot be started: {}; name another one in ATTNLAB_PYTHON, of "
-      "version {}.{}",
+      "Python ({}) cannot be started: {}; name another one in ATTNLAB_PYTHON, of version {}.{}",
       program(), status.err_msg == nullptr ? "it ended" : status.err_msg, PY_MAJOR_VERSION,
       PY_MINOR_VERSION);
 }

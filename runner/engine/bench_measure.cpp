@@ -1,7 +1,6 @@
 // Times of attention layers, in turn with standard attention's.
 #include <fmt/format.h>
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <new>
 

@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <iostream>
 #include <map>
-#include <set>
 
 #include "framework/base/error_text.h"
 #include "framework/base/foreign_text.h"

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <iostream>
-#include <optional>
 #include <sstream>
 
 #include "framework/base/files.h"

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "framework/base/json.h"
 #include "framework/nn/boxes/best_answers.h"
 #include "runner/inspect/image_bytes.h"

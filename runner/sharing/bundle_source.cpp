@@ -129,8 +129,7 @@ BundleSource BundleFinder::find(const std::string& word) {
   if (is_python_name(word)) {
     throw ConfigError(
         fmt::format("{0}: a Python file is packed before it is installed: attnlab plugin pack {0} "
-                    "--lab LAB; in "
-                    "a composition it can be named as it is: use: {0}",
+                    "--lab LAB; in a composition it can be named as it is: use: {0}",
                     one_line(word, 100)));
   }
   if (sharing::is_url(word)) {

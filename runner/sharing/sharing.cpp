@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <functional>
 #include <iostream>
 #include <map>
 

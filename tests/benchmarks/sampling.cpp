@@ -4,7 +4,6 @@
 #include <boost/program_options.hpp>
 #include <chrono>
 #include <cstdio>
-#include <iostream>
 
 #include "framework/eval/token_writer.h"
 #include "framework/tensor/device.h"

@@ -11,7 +11,6 @@
 namespace attnlab::testing::compare_test {
 namespace {
 
-namespace fs = std::filesystem;
 using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;

@@ -11,7 +11,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 class Config : public Workspace {};
 

@@ -1,5 +1,4 @@
 // attnlab data show: a contact sheet of what a model sees.
-#include <filesystem>
 
 #include "tests/integration/workspace.h"
 #include "tests/support/data_files.h"

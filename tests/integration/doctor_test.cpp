@@ -9,11 +9,9 @@
 namespace attnlab::testing::doctor_test {
 namespace {
 
-namespace fs = std::filesystem;
 using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 class Doctor : public Workspace {
  protected:

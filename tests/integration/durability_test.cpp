@@ -1,6 +1,5 @@
 // What a run makes durable, and in which order: nothing durable speaks of what a power loss may
 // take. The library below the program (tests/faulty_io) writes down what it is asked.
-#include <algorithm>
 #include <filesystem>
 #include <sstream>
 

@@ -71,11 +71,10 @@ TEST_F(BadInput, ReportsEveryProblemAtOnceWithItsPlace) {
       "bad.yaml:3:1: unknown key 'modle' of an experiment; did you mean 'model'?\n"
       "bad.yaml:6:3: train: unknown key 'bach_size' of train; did you mean 'batch_size'?\n"
       "bad.yaml:7:11: train.epochs: expected an integer, found \"010\"; leading zeros are not "
-      "allowed, "
-      "did you mean '10'?\n"
+      "allowed, did you mean '10'?\n"
       "bad.yaml:8:15: train.batch_size: 0 is out of range; expected int >= 1\n"
-      "bad.yaml:9:21: train.schedule.shape: 'cosin' is none of cosine, constant, step, "
-      "polynomial, onecycle, inverse_root; did you mean 'cosine'?");
+      "bad.yaml:9:21: train.schedule.shape: 'cosin' is none of cosine, constant, step, polynomial, "
+      "onecycle, inverse_root; did you mean 'cosine'?");
 }
 
 TEST_F(BadInput, NamesTheArgumentThatIsWrong) {
@@ -87,8 +86,7 @@ TEST_F(BadInput, NamesTheArgumentThatIsWrong) {
 TEST_F(BadInput, AsksForMandatoryValues) {
   folder_.write("open.yaml", "schema: 1\nextends: tiny.yaml\nmodel:\n  dim: ???\n");
   expect_refused({"open.yaml"},
-                 "open.yaml:4:8: model.dim: a value must be given here (int in [0, "
-                 "16777216])");
+                 "open.yaml:4:8: model.dim: a value must be given here (int in [0, 16777216])");
   must({"run", "open.yaml", "model.dim=16", "--dry-run"});
 }
 

@@ -1,5 +1,4 @@
 // attnlab init: a project that runs as it is, and overwrites nothing.
-#include <filesystem>
 #include <sstream>
 
 #include "tests/integration/workspace.h"

@@ -10,7 +10,6 @@ namespace attnlab::testing::processes_test {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <set>
 
 #include "framework/base/base64.h"
 #include "tests/integration/browser.h"

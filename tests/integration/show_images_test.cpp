@@ -1,6 +1,4 @@
 // attnlab show of a classifier of images: maps, corrupted and attacked versions, and the report.
-#include <algorithm>
-#include <filesystem>
 
 #include "tests/integration/workspace.h"
 
@@ -12,7 +10,6 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
-using ::testing::Not;
 
 class ShowImages : public Workspace {
  protected:

@@ -7,7 +7,6 @@
 namespace attnlab::testing::slurm_test {
 namespace {
 
-namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;

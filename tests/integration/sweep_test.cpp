@@ -1,5 +1,4 @@
 // attnlab sweep: a grid of runs with one table, that resumes and compares as a suite does.
-#include <filesystem>
 
 #include "tests/integration/workspace.h"
 

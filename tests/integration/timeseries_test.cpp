@@ -1,6 +1,5 @@
 // Time series through the program: the best epoch, early stopping, protocols, suites with absent
 // data and a publication's numbers.
-#include <algorithm>
 #include <csignal>
 #include <filesystem>
 

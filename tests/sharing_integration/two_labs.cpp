@@ -1,6 +1,5 @@
 #include "tests/sharing_integration/two_labs.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
 

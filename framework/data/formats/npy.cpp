@@ -143,8 +143,7 @@ void check_total(const std::vector<ZipMember>& members, std::size_t file, const 
   if (total <= std::max(kAlwaysRead, kMostPacking * static_cast<double>(file))) return;
   throw DataError(
       fmt::format("{}: its {} members hold {:.3g} bytes, {:.3g} times its own size, more than data "
-                  "do; where it "
-                  "is sound, save it without compression (numpy.savez)",
+                  "do; where it is sound, save it without compression (numpy.savez)",
                   path, members.size(), total, total / static_cast<double>(file)));
 }
 

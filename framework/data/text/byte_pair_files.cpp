@@ -232,8 +232,7 @@ class BytePairFiles {
     for (const Named& token : tokens_) {
       if (token.number < static_cast<std::int64_t>(count)) continue;
       throw DataError(fmt::format(
-          "{}: {} has the number {}, and there are {} tokens: their numbers "
-          "are 0 to {}; {}",
+          "{}: {} has the number {}, and there are {} tokens: their numbers are 0 to {}; {}",
           place(token), excerpt(token.spelt), token.number, count, count - 1, kOneModel));
     }
     by_number.resize(count);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "framework/base/byte_order_mark.h"
 #include "framework/base/files.h"

@@ -1,7 +1,6 @@
 #include "framework/eval/detection/coco_precision.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace attnlab {
 namespace {

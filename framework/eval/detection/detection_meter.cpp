@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "framework/eval/metric_names.h"
 #include "framework/nn/boxes/best_answers.h"

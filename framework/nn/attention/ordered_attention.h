@@ -20,8 +20,7 @@ struct OrderedOptions {
   constexpr void describe(Visitor& v) {
     v("both_ways", both_ways,
       "without the causal rule: the mean of a forward and a backward reading; needs as many "
-      "queries "
-      "as keys there");
+      "queries as keys there");
   }
 };
 

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include <algorithm>
 #include <limits>
 
 #include "framework/base/vector_clones.h"

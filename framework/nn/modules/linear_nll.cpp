@@ -4,7 +4,6 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
-#include <array>
 
 #include "framework/nn/kernels/linear.h"
 #include "framework/nn/kernels/precision.h"

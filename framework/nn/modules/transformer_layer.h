@@ -77,4 +77,24 @@ class TransformerLayer : public torch::nn::Module {
 /// ("layer", "layer3.mlp.in.weight"); -1 where the name does not begin so.
 std::int64_t number_behind(std::string_view start, std::string_view name);
 
+/// A layer with its norms last that starts as PyTorch's layers do.
+/// @param o  the model's options: dim, depth, heads, hidden, dropout, attention_dropout
+template <class Options>
+std::shared_ptr<TransformerLayer> norm_last_layer(const Options& o, std::int64_t index,
+                                                  const AttentionBuilder& attention) {
+  TransformerLayerOptions options;
+  options.attention = {.dim = o.dim,
+                       .heads = o.heads,
+                       .attention_dropout = o.attention_dropout,
+                       .dropout = o.dropout,
+                       .layer = index,
+                       .layers = o.depth};
+  options.mlp = {
+      .dim = o.dim, .hidden = o.hidden, .hidden_dropout = o.dropout, .dropout = o.dropout};
+  options.norm_first = false;
+  auto layer = std::make_shared<TransformerLayer>(options, attention);
+  layer->start_as_pytorch();
+  return layer;
+}
+
 }  // namespace attnlab

@@ -157,8 +157,7 @@ class TransformerXl final : public Model {
     if (attention.couples_queries()) {
       throw TraitError(
           "transformer_xl asks with the queries of one segment, and with this attention they "
-          "depend "
-          "on those of earlier segments; choose another attention, or transformer_lm");
+          "depend on those of earlier segments; choose another attention, or transformer_lm");
     }
     if (!options_.relative() && attention.remembers()) {
       throw TraitError(

@@ -13,8 +13,6 @@
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "framework/base/text.h"
 #include "framework/eval/classification.h"
 #include "framework/eval/example_keys.h"

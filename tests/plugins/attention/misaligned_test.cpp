@@ -1,8 +1,6 @@
 // Misaligned attention: keys of one sequence, values of another, nothing added.
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "tests/support/attended.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/naive_attention.h"

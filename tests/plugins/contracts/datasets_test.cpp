@@ -1,5 +1,4 @@
 // Every installed dataset keeps the contract. Those that read files get small ones.
-#include <filesystem>
 #include <set>
 
 #include "framework/conformance/check_plugin.h"
@@ -168,8 +167,7 @@ const Configured kConfigured[] = {
     {"uea_padded_to_the_longest", "uea", "{root: ROOT/uea, name: Set, padding: maximum}"},
     {"molecules", "molecules",
      "{root: ROOT/molecules, name: table, file: molecules.csv, targets: [y], validation: 0.2, "
-     "rwse: "
-     "3, laplacian: 2}"},
+     "rwse: 3, laplacian: 2}"},
     {"text_by_word", "text_stream", "{root: ROOT/text, window: 3}"},
     {"text_by_character", "text_stream",
      "{root: ROOT/text, unit: character, window: 4, order: random, min_count: 2}"},

@@ -83,8 +83,7 @@ std::vector<Configured> installed() {
 const Configured kConfigured[] = {
     {"graph_gps_gine_and_walks", "graph_gps",
      "{dim: 8, depth: 2, heads: 2, mpnn: gine, encoding: rwse, encoding_dim: 3, dropout: 0.1, "
-     "pool: "
-     "sum, head_layers: 3, head_halves: true}"},
+     "pool: sum, head_layers: 3, head_halves: true}"},
     {"graph_gps_of_nodes_and_eigenvectors", "graph_gps",
      "{dim: 8, depth: 2, heads: 2, encoding: laplacian, encoding_dim: 3, dropout: 0.1, head: node, "
      "head_layers: 2}"},

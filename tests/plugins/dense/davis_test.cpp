@@ -1,7 +1,6 @@
 // Videos in the layout of DAVIS: which frames, how they are shown, in which batches, and what is
 // refused before anything runs.
 #include <filesystem>
-#include <set>
 
 #include "tests/plugins/dense/label_sets.h"
 #include "tests/support/data_files.h"

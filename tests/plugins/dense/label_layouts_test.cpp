@@ -1,6 +1,5 @@
 // Datasets of pictures with label maps in the published layouts: which pictures, which classes, and
 // what is refused.
-#include <algorithm>
 #include <filesystem>
 #include <set>
 
@@ -18,7 +17,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::message_of;
 using testing::numbers_png;
-using testing::picture_file;
 using testing::striped;
 
 class LabelLayouts : public ::testing::Test {

@@ -1,6 +1,5 @@
 // Fashion scenes: boxes are where the pieces are seen, and the data keep the contract.
 #include <algorithm>
-#include <cmath>
 
 #include "plugins/datasets/detection/fashion_scenes/scene.h"
 #include "tests/plugins/detection/small_sets.h"

@@ -1,6 +1,5 @@
 // Weights of torchvision's and timm's Swin V2 by the maps of configs/, and IA-DETR's two stages as
 // their files say, on small scenes.
-#include <filesystem>
 
 #include "framework/experiment/experiment.h"
 #include "framework/nn/backbones/resnet.h"

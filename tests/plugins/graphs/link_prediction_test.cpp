@@ -14,7 +14,6 @@ using graph_answers::Answered;
 using graph_answers::cross_entropy;
 using graph_answers::data_with;
 using graph_answers::measured;
-using graph_answers::nodes;
 using graph_answers::others;
 using testing::make_dataset;
 using testing::make_model;

@@ -12,7 +12,6 @@ namespace attnlab::message_passing_test {
 namespace {
 
 using testing::edges_of;
-using testing::NaiveEdge;
 using testing::NaiveGraphs;
 using testing::Rows;
 using testing::rows_of;

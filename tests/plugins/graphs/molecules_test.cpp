@@ -1,6 +1,5 @@
 // Molecules: OGB's features on published values, targets, splits, and tables that are wrong.
 #include <algorithm>
-#include <numeric>
 #include <set>
 
 #include "tests/support/data_files.h"

@@ -1,7 +1,6 @@
 // Superpixels: segments of known images, and graphs as the published code defines them.
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "framework/data/image/cifar_files.h"
 #include "plugins/datasets/graphs/superpixels/slic.h"

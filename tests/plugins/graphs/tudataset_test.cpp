@@ -1,5 +1,4 @@
 // Collections of graphs in two layouts: what they say, folds, and what is refused.
-#include <map>
 #include <set>
 
 #include "tests/support/data_files.h"

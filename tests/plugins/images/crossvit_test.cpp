@@ -14,8 +14,7 @@ using testing::largest_difference;
 
 constexpr const char* kSmall =
     "preset: '', sizes: [18, 16], patch_sizes: [6, 8], dims: [4, 8], depths: [1, 2], heads: [2, "
-    "4], "
-    "stages: 2, mlp_ratio: 2";
+    "4], stages: 2, mlp_ratio: 2";
 
 DatasetInfo images(std::int64_t size, std::int64_t classes) {
   DatasetInfo data;

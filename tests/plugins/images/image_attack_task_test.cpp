@@ -326,8 +326,7 @@ TEST(ImageAttack, TurnsClassifiersOfEveryKind) {
       {"vit", "{dim: 16, depth: 2, heads: 2, patch_size: 8}"},
       {"crossvit",
        "{preset: '', sizes: [36, 32], patch_sizes: [12, 16], dims: [8, 16], depths: [1, 1], heads: "
-       "[2, 2], "
-       "stages: 1, mlp_ratio: 1, stem: linear}"},
+       "[2, 2], stages: 1, mlp_ratio: 1, stem: linear}"},
       {"resnet", "{depth: 18, stages: 1}"},
       {"swin", "{preset: nano, window: 2, stages: 2}"}};
   Batch batch;

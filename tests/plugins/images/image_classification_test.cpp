@@ -1,5 +1,4 @@
 #include <cmath>
-#include <limits>
 
 #include "framework/eval/classification.h"
 #include "tests/support/data_files.h"

@@ -19,10 +19,9 @@ using testing::registry;
 
 class ProbeRuns : public ::testing::Test {
  protected:
-  static Experiment asked(const std::string& evaluate,
-                          const std::string& model =
-                              "{use: vit, patch_size: 4, dim: 8, depth: 1,"
-                              " heads: 1}") {
+  static Experiment asked(
+      const std::string& evaluate,
+      const std::string& model = "{use: vit, patch_size: 4, dim: 8, depth: 1, heads: 1}") {
     return resolve_experiment(
         parse_yaml("schema: 1\n"
                    "model: " +

@@ -18,7 +18,6 @@ using ::testing::HasSubstr;
 using testing::message_of;
 using testing::PairFiles;
 using testing::pairs_of;
-using testing::spelt;
 using testing::TempFolder;
 
 using Words = std::vector<std::string>;

@@ -176,10 +176,9 @@ class Gpt2 : public ::testing::Test {
     const std::string path =
         folder_.write("experiment.yaml",
                       "schema: 1\nmodel: {use: transformer_lm, preset: gpt2, dim: 8, depth: 2, "
-                      "heads: 2, context: "
-                      "12}\nattention: standard\ntask: {use: language_modelling, unit: "
-                      "byte_pair}\ndataset: {use: "
-                      "text_stream, unit: byte_pair, tokenizer: " +
+                      "heads: 2, context: 12}\nattention: standard\ntask: {use: "
+                      "language_modelling, unit: byte_pair}\ndataset: {use: text_stream, unit: "
+                      "byte_pair, tokenizer: " +
                           folder_ / "pairs" + ", root: " + folder_ / "text" +
                           ", train: t, test: t, window: 6, stride: 2}\ntrain: {steps: 1, "
                           "batch_size: 1, threads: 1, "

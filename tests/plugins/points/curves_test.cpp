@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <set>
 
 #include "framework/base/random.h"
 #include "framework/nn/points/curves.h"

@@ -1,8 +1,6 @@
 // Which kind of solution a run found.
 #include "plugins/tasks/series/sequence_classification/outcome.h"
 
-#include <cmath>
-
 #include "tests/support/data_files.h"
 #include "tests/support/plugins.h"
 

@@ -12,8 +12,6 @@
 namespace attnlab::spatter_test {
 namespace {
 
-using corruptions::Constants;
-
 /// The public code's liquid: noise, blurred, without what is below the threshold.
 FloatImage liquid_of(std::int64_t size, double deviation, double sigma, double threshold,
                      std::uint64_t seed) {

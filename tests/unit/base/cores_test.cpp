@@ -2,7 +2,6 @@
 
 #include <sched.h>
 
-#include <cmath>
 #include <cstdlib>
 #include <set>
 #include <thread>

@@ -4,7 +4,6 @@
 // G*Power's.
 #include "framework/comparison/power.h"
 
-#include <cmath>
 #include <numbers>
 
 #include "framework/base/json.h"

@@ -136,10 +136,9 @@ TEST(Extends, RefusesMoreTextAndMoreValuesThanACompositionMayHave) {
   const TempFolder folder;
   const std::string large = folder.write("large.yaml", "x: 1\n");
   std::filesystem::resize_file(large, 65 << 20);
-  EXPECT_EQ(message_of<ConfigError>([&] { compose_file(large); }),
-            large +
-                ": there are more than 64 MiB of text, the most of a composition; make it "
-                "smaller");
+  EXPECT_EQ(
+      message_of<ConfigError>([&] { compose_file(large); }),
+      large + ": there are more than 64 MiB of text, the most of a composition; make it smaller");
   EXPECT_THAT(message_of<ConfigError>(
                   [&] { compose_file(folder.write("main.yaml", "extends: large.yaml\n")); }),
               AllOf(HasSubstr("main.yaml:1:10: "), HasSubstr("more than 64 MiB of text")));

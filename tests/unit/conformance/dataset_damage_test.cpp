@@ -143,8 +143,7 @@ TEST_F(DamageCheck, FindsAnUndamagedCopyThatIsRefused) {
   };
   EXPECT_EQ(failure("damage", wrong), "an undamaged copy of " + folder_.path() +
                                           ", of links to its files, cannot be opened as `root`, so "
-                                          "damaged ones show nothing: it has "
-                                          "moved");
+                                          "damaged ones show nothing: it has moved");
 }
 
 TEST_F(DamageCheck, FindsAnUndamagedCopyThatIsAnotherDataset) {

@@ -15,8 +15,6 @@
 namespace attnlab::cache_test {
 namespace {
 
-namespace fs = std::filesystem;
-
 class Cache : public ::testing::Test {
  protected:
   /// Asks for a value; counts how often it is made.

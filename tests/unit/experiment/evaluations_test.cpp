@@ -57,8 +57,7 @@ TEST_F(EvaluationsTest, AreTheRunsCompositionWithSomeValuesChanged) {
 TEST_F(EvaluationsTest, MergeAsCompositionsDo) {
   const auto all = entries(
       "evaluate:\n  more: {set: {model: {rates+: [0.25]}}}\n  fewer: {set: {model: {rates-: "
-      "[0.5]}}}"
-      "\n  named: {set: {attention: standard}}\n");
+      "[0.5]}}}\n  named: {set: {attention: standard}}\n");
   ASSERT_EQ(all.size(), 3U);
   EXPECT_EQ(to_flow(all[0].experiment.model.options.at("rates")), "[0.5, 0.25]");
   EXPECT_EQ(to_flow(all[1].experiment.model.options.at("rates")), "[]");

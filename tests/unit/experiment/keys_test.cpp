@@ -117,10 +117,9 @@ TEST(Problems, OfComposingAndOfOptionsComeTogether) {
                 ":7:1: 'seeds-' removes 'seeds', which is not there; there is schema, model, "
                 "attention, task, dataset, train\n" +
                 file +
-                ":6:39: ${train.epohcs}: there is no 'epohcs' in 'train'; did you mean "
-                "'epochs'?\n"
-                "argument 'model.dmi=3': model: unknown key 'dmi' of model 'vit'; did you "
-                "mean 'dim'?\n" +
+                ":6:39: ${train.epohcs}: there is no 'epohcs' in 'train'; did you mean 'epochs'?\n"
+                "argument 'model.dmi=3': model: unknown key 'dmi' of model 'vit'; did you mean "
+                "'dim'?\n" +
                 file + ":6:20: train: unknown key 'lr' of train; did you mean 'optimizer.lr'?\n" +
                 file + ":6:17: train.epochs: 0 is out of range; expected int >= 1");
 }

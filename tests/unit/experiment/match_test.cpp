@@ -18,8 +18,7 @@ class MatchTest : public WithMadeParts {
  protected:
   MatchTest() {
     temp_.write("small.yaml",
-                "schema: 1\nmodel: {use: vit, dim: 64, note: "
-                "'${model.dim}'}\nattention: standard\n"
+                "schema: 1\nmodel: {use: vit, dim: 64, note: '${model.dim}'}\nattention: standard\n"
                 "task: sorting\ndataset: pictures\nseeds: [0, 1]\n");
   }
 
@@ -201,8 +200,7 @@ TEST_F(MatchTest, IsPartOfTheAttentionForAComparison) {
   const std::vector<ConfigDifference> matched = matched_values(runs);
   ASSERT_EQ(matched.size(), 1U);
   EXPECT_EQ(matched[0].text(),
-            "small: model.dim is 57 in quest (seeds 0, 1); "
-            "64 in standard (seeds 0, 1)");
+            "small: model.dim is 57 in quest (seeds 0, 1); 64 in standard (seeds 0, 1)");
 }
 
 TEST_F(MatchTest, OfOneAttentionsSeedsMustAgree) {

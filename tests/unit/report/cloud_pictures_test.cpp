@@ -2,7 +2,6 @@
 // and files that are none.
 #include "framework/report/cloud_pictures.h"
 
-#include <cmath>
 #include <numbers>
 #include <regex>
 

@@ -22,8 +22,7 @@ class ReportGridTest : public WithMadeParts {
  protected:
   ReportGridTest() {
     temp_.write("small.yaml",
-                "schema: 1\nmodel: {use: vit, dim: 8}\nattention: "
-                "standard\ntask: sorting\n"
+                "schema: 1\nmodel: {use: vit, dim: 8}\nattention: standard\ntask: sorting\n"
                 "dataset: {use: pictures, root: real}\nseeds: [0, 1]\n");
   }
   /// Runs every cell of a suite; its record stands beside the runs, as from a
@@ -33,9 +32,7 @@ class ReportGridTest : public WithMadeParts {
   template <class Function>
   void make_suite(const std::string& more, const Function& metrics) const {
     const std::string yaml =
-        "schema: 1\nattentions: [standard, "
-        "quest]\nexperiments: [small.yaml]\n" +
-        more;
+        "schema: 1\nattentions: [standard, quest]\nexperiments: [small.yaml]\n" + more;
     const Suite suite =
         load_suite(temp_.write("s.yaml", yaml), {}, parts().catalogue(), temp_ / "runs");
     std::map<std::string, int> places;
@@ -223,8 +220,7 @@ TEST_F(ReportGridTest, SaysFirstHowOftenEachAttentionSucceeds) {
   make_small();
   const std::vector<std::string> sentences = finding_of(report());
   EXPECT_EQ(sentences.at(0),
-            "Over the 2 points of small, outcome/correct is "
-            "75.00 [30.06, 95.44] % for quest, "
+            "Over the 2 points of small, outcome/correct is 75.00 [30.06, 95.44] % for quest, "
             "25.00 [4.56, 69.94] % for standard.")
       << "Wilson's intervals of 3 and of 1 among 4";
   EXPECT_THAT(sentences.at(1), StartsWith("Point by point, no attention is shown to differ"));

@@ -20,7 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using sharing::BundleError;
-using sharing::TrustError;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 

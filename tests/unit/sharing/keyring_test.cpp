@@ -18,7 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using namespace sharing;  // NOLINT: a test of that room
-using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;

@@ -2,8 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
-
 #include "framework/runs/predictions.h"
 #include "framework/sharing/result_bundle.h"
 #include "tests/support/kept_predictions.h"

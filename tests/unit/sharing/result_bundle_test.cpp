@@ -51,9 +51,7 @@ TEST(ResultFiles, HoldRunsOfAnyNameUnderNumbers) {
   const RunFolder run(folder / ("runs/small/" + label + "/0-0123456789abcdef"));
   fs::create_directories(run.path() + "/evaluations");
   write_file(run.file("config.yaml"),
-             "schema: 1\nname: small\nseeds: [0]\nattention: {use: quest, "
-             "as: '" +
-                 label + "'}\n");
+             "schema: 1\nname: small\nseeds: [0]\nattention: {use: quest, as: '" + label + "'}\n");
   write_file(run.file("identity.json"), "{}");
   write_file(run.file("evaluations/swap~0.01-00.json"), "{}");
   write_environment(run);

@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <random>
-#include <set>
 
 #include "tests/support/compositions.h"
 

@@ -111,8 +111,7 @@ TEST_F(TuneTest, TriesEachValueWithEachAttentionAndASeedOfTheirOwn) {
 TEST_F(TuneTest, AsksTriesNothingButWhatChoosesTheirEpoch) {
   const std::string asks =
       "set: {evaluate: {fog: {when: each, split: validation}, late: {split: validation}}, train: "
-      "{early_stop: "
-      "{metric: METRIC}}}\n";
+      "{early_stop: {metric: METRIC}}}\n";
   const auto entries = [&](const std::string& metric) {
     std::string text = asks;
     text.replace(text.find("METRIC"), 6, metric);

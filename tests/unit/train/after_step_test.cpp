@@ -22,7 +22,6 @@ using testing::Line;
 using testing::Sorting;
 using testing::tiny_options;
 using testing::tiny_run;
-using testing::TinyParts;
 
 /// Who was called after a step, and with what.
 struct Call {

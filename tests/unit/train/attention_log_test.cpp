@@ -5,7 +5,6 @@
 #include <c10/core/GradMode.h>
 
 #include <cmath>
-#include <filesystem>
 #include <fstream>
 #include <limits>
 

@@ -1,6 +1,5 @@
 // Losses that attention layers add (`train.attention_losses`): what they make of a step's loss and
 // gradients, where they are asked for, and what is refused.
-#include <map>
 #include <memory>
 #include <set>
 #include <string>

@@ -17,7 +17,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::message_of;
 using testing::registry;
-namespace fs = std::filesystem;
 
 class KeepPredictions : public ::testing::Test {
  protected:

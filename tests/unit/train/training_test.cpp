@@ -11,7 +11,6 @@ namespace attnlab::training_test {
 namespace {
 
 using nlohmann::json;
-using ::testing::AllOf;
 using testing::clouds;
 using testing::Clouds;
 using ::testing::ElementsAre;

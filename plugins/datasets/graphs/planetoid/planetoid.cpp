@@ -13,7 +13,6 @@
 // links, and as many pairs drawn at random that are none. The graph keeps the others, which are the
 // pairs to train on. `links@link>node` has all links, for metrics that leave out what is known.
 // Source: Yang et al. 2016 (arXiv:1603.08861). Cost: 4 bytes a word and paper.
-#include <algorithm>
 #include <array>
 #include <set>
 

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
-#include <optional>
 
 #include "framework/data/formats/files.h"
 #include "framework/data/formats/lines.h"

@@ -18,7 +18,6 @@
 // as text beside it.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 
 #include "framework/base/files.h"

@@ -35,8 +35,7 @@ struct VideoSegmentationOptions {
     v("layer", layer, range(-1000, 1000),
       "of the model, whose patches are compared: 1 the first, -1 the last");
     v("frames", frames, range(0, 1000),
-      "frames before a frame that it takes labels from, beside "
-      "the first one");
+      "frames before a frame that it takes labels from, beside the first one");
     v("neighbours", neighbours, range(1, 10000), "patches that a patch takes its label from");
     v("radius", radius, range(0, 10000), "rows and columns within which they lie; 0: no limit");
     v("temperature", temperature, range(1e-3, 1e3), "of the softmax over similarities");

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <functional>
 #include <iterator>
-#include <limits>
 #include <string>
 
 #include "framework/nn/attention/dot_product_attention.h"
