@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
 #include <vector>
 
 #include "framework/contracts/attention.h"
 #include "tests/support/gradcheck.h"
+#include "tests/support/naive_attention.h"
 
 namespace attnlab::testing {
 
@@ -16,6 +18,15 @@ inline Tensor attended(Attention& attention, const AttentionInput& in,
   AttentionContext context;
   context.trace = trace;
   return attention.forward(in, context);
+}
+
+/// Fails where the attention gives something else than `expected`, recorded or not.
+inline void expect_attended(Attention& attention, const AttentionInput& in, const Tensor& expected,
+                            const std::string& name) {
+  EXPECT_LT(largest_difference(attended(attention, in), expected), 1e-10) << name;
+  AttentionTrace trace;
+  EXPECT_LT(largest_difference(attended(attention, in, &trace), expected), 1e-10)
+      << name << ", traced";
 }
 
 /// `attend` of `in` with other queries, keys and values: these three, in this order.

@@ -1,4 +1,4 @@
-// The conformance kit over a dataset, for the tests of that dataset.
+// The conformance kit over a part, for the tests of that part.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -26,6 +26,19 @@ inline std::map<std::string, conformance::Outcome> expect_contract_kept(
     outcomes[std::string(check.name)] = result.outcome;
   }
   return outcomes;
+}
+
+/// Every check of the kit over the model or the task of an experiment.
+inline void expect_contract_kept(Kind kind, const Experiment& given) {
+  const Part& part = kind == Kind::model ? given.model : given.task;
+  int passed = 0;
+  for (const conformance::CheckInfo& check : conformance::checks_of(kind)) {
+    const conformance::CheckResult result = conformance::check_plugin(
+        registry(), part, check.name, {.options_given = true, .experiment = &given});
+    EXPECT_NE(result.outcome, conformance::Outcome::failed) << check.name << ": " << result.message;
+    passed += result.outcome == conformance::Outcome::passed ? 1 : 0;
+  }
+  EXPECT_GE(passed, 8);
 }
 
 }  // namespace attnlab::testing

@@ -27,6 +27,22 @@ inline void expect_rules_of_linear_form(const AttentionTraits& has, const Attend
   for (const auto& [name, in] : beyond) EXPECT_THROW(attended(in), TraitError) << name;
 }
 
+/// Each form, and the traced one, gives what loops give, under every rule that it has.
+/// @param traced  attends with a trace
+inline void expect_equation_in_every_form(const AttentionTraits& has, const Attended& attended,
+                                          const Attended& traced, const Attended& naive) {
+  at::manual_seed(1);
+  for (const auto& [name, in] : rules_by(has).covered) {
+    const Tensor expected = naive(in);
+    for (const auto kernel : kLinearForms) {
+      const KernelChoice chosen(kernel);
+      EXPECT_LT(largest_difference(attended(in), expected), 1e-10)
+          << name << ", " << name_of(kernel);
+    }
+    EXPECT_LT(largest_difference(traced(in), expected), 1e-10) << name;
+  }
+}
+
 /// Both forms agree on sequences longer than a block of the linear one.
 inline void expect_forms_agree(const Attended& attended) {
   for (const auto& [queries, keys] :

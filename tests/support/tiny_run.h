@@ -90,6 +90,16 @@ class StopAfter final : public ProgressSink {
   std::int64_t step_;
 };
 
+/// A finished run, filed in a folder.
+inline BuiltRun trained_run(const Experiment& experiment, const RunFolder& folder,
+                            Registry& registry) {
+  BuiltRun run = build_run(experiment, 0, registry);
+  folder.freeze(experiment, 0);
+  StopAfter sink;
+  EXPECT_EQ(train_run(run, folder, sink, sink.stop).state, RunState::done);
+  return run;
+}
+
 /// Tiny runs in folders of their own.
 class TinyRuns : public ::testing::Test {
  protected:

@@ -9,6 +9,7 @@
 #include "tests/support/attended.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/kernel_choice.h"
+#include "tests/support/message_of.h"
 #include "tests/support/naive_attention.h"
 #include "tests/support/plugins.h"
 
@@ -261,13 +262,8 @@ TEST(ComposedAttention, RefusesACausalRuleUnderSinkhornAlone) {
 
 TEST(ComposedAttention, RefusesOptionsThatContradictEachOther) {
   const AttentionInput in = random_input(1, 1, 3, 3, 4, 4);
-  const auto message = [&](const char* options) -> std::string {
-    try {
-      attended(options, in);
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "";
+  const auto message = [&](const char* options) {
+    return testing::message_of<ConfigError>([&] { attended(options, in); });
   };
   EXPECT_THAT(message("{scale: {kind: learned, value: 2}}"),
               HasSubstr("belongs to a constant scale"));

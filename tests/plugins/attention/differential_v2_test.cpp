@@ -49,9 +49,7 @@ TEST(DifferentialV2Attention, EqualsItsEquationUnderEveryRule) {
   for (const auto& [name, in] : testing::inputs_for(kTraits)) {
     const auto attention = testing::drawn_attention("differential_v2", in);
     const Tensor expected = testing::weighed(naive_weights(*attention, in), in.values);
-    EXPECT_LT(largest_difference(attended(*attention, in), expected), 1e-10) << name;
-    AttentionTrace trace;
-    EXPECT_LT(largest_difference(attended(*attention, in, &trace), expected), 1e-10) << name;
+    testing::expect_attended(*attention, in, expected, name);
   }
 }
 

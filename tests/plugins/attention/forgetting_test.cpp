@@ -64,9 +64,7 @@ TEST(ForgettingAttention, EqualsItsEquationUnderEveryRule) {
   for (const auto& [name, in] : testing::inputs_for(kTraits)) {
     const auto attention = testing::drawn_attention("forgetting", in);
     const Tensor expected = naive(*attention, in);
-    EXPECT_LT(largest_difference(attended(*attention, in), expected), 1e-10) << name;
-    AttentionTrace trace;
-    EXPECT_LT(largest_difference(attended(*attention, in, &trace), expected), 1e-10) << name;
+    testing::expect_attended(*attention, in, expected, name);
   }
 }
 

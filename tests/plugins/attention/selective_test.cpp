@@ -69,9 +69,7 @@ TEST(SelectiveAttention, EqualsItsEquationUnderEveryRule) {
   for (const auto& [name, in] : testing::inputs_for(kTraits)) {
     const auto attention = made(in);
     const Tensor expected = naive(in);
-    EXPECT_LT(largest_difference(attended(*attention, in), expected), 1e-10) << name;
-    AttentionTrace trace;
-    EXPECT_LT(largest_difference(attended(*attention, in, &trace), expected), 1e-10) << name;
+    testing::expect_attended(*attention, in, expected, name);
   }
 }
 

@@ -1,8 +1,8 @@
 // Segmenter and the tasks of segmentation keep their contracts, on data that the kit cannot make
 // up, and a whole experiment of them trains.
-#include "framework/conformance/check_plugin.h"
 #include "framework/experiment/experiment.h"
 #include "tests/support/data_files.h"
+#include "tests/support/kept_contract.h"
 #include "tests/support/plugins.h"
 #include "tests/support/temp_folder.h"
 
@@ -27,26 +27,14 @@ class DenseContracts : public ::testing::Test {
     return load_experiment(file, {}, testing::registry().catalogue());
   }
 
-  static void expect_kept(Kind kind, const Experiment& given) {
-    const Part& part = kind == Kind::model ? given.model : given.task;
-    int passed = 0;
-    for (const conformance::CheckInfo& check : conformance::checks_of(kind)) {
-      const conformance::CheckResult result = conformance::check_plugin(
-          testing::registry(), part, check.name, {.options_given = true, .experiment = &given});
-      EXPECT_NE(result.outcome, conformance::Outcome::failed)
-          << check.name << ": " << result.message;
-      passed += result.outcome == conformance::Outcome::passed ? 1 : 0;
-    }
-    EXPECT_GE(passed, 8);
-  }
-
   testing::TempFolder folder_;
 };
 
 TEST_F(DenseContracts, OfTheModelsForms) {
   for (const std::string form : {"mask, decoder_depth: 1, decoder_dropout: 0.1", "linear"}) {
     SCOPED_TRACE(form);
-    expect_kept(Kind::model, experiment("decoder: " + form, "semantic_segmentation"));
+    testing::expect_contract_kept(Kind::model,
+                                  experiment("decoder: " + form, "semantic_segmentation"));
   }
 }
 
@@ -78,7 +66,7 @@ TEST_F(DenseContracts, OfTheTasks) {
         "{use: semantic_segmentation, window: 8, stride: 4, scales: [1, 2], flip: true}",
         "{use: segmentation_corruptions, corruptions: [contrast], severities: [2]}"}) {
     SCOPED_TRACE(task);
-    expect_kept(Kind::task, experiment("decoder: linear", task));
+    testing::expect_contract_kept(Kind::task, experiment("decoder: linear", task));
   }
 }
 

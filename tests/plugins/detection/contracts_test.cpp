@@ -1,8 +1,8 @@
 // IA-DETR and the detection tasks keep their contracts, on data that the kit cannot make up.
-#include "framework/conformance/check_plugin.h"
 #include "framework/experiment/experiment.h"
 #include "tests/plugins/detection/small_sets.h"
 #include "tests/support/data_files.h"
+#include "tests/support/kept_contract.h"
 #include "tests/support/plugins.h"
 
 namespace attnlab::contracts_test {
@@ -28,19 +28,6 @@ class DetectionContracts : public ::testing::Test {
     return load_experiment(file, {}, testing::registry().catalogue());
   }
 
-  static void expect_kept(Kind kind, const Experiment& given) {
-    const Part& part = kind == Kind::model ? given.model : given.task;
-    int passed = 0;
-    for (const conformance::CheckInfo& check : conformance::checks_of(kind)) {
-      const conformance::CheckResult result = conformance::check_plugin(
-          testing::registry(), part, check.name, {.options_given = true, .experiment = &given});
-      EXPECT_NE(result.outcome, conformance::Outcome::failed)
-          << check.name << ": " << result.message;
-      passed += result.outcome == conformance::Outcome::passed ? 1 : 0;
-    }
-    EXPECT_GE(passed, 8);
-  }
-
   testing::TempFolder folder_;
 };
 
@@ -48,7 +35,8 @@ TEST_F(DetectionContracts, OfTheModelsForms) {
   for (const std::string form : {"indirect, contrast: true", "misaligned, proposals: false",
                                  "double_cross, encoder_depth: 1"}) {
     SCOPED_TRACE(form);
-    expect_kept(Kind::model, experiment("decoder: " + form, "one_shot_detection", true));
+    testing::expect_contract_kept(Kind::model,
+                                  experiment("decoder: " + form, "one_shot_detection", true));
   }
 }
 
@@ -68,8 +56,10 @@ TEST_F(DetectionContracts, RefuseATaskOfTheOtherKindBeforeAnythingRuns) {
 }
 
 TEST_F(DetectionContracts, OfTheTasks) {
-  expect_kept(Kind::task, experiment("decoder: indirect", "one_shot_detection", true));
-  expect_kept(Kind::task, experiment("decoder: plain", "object_detection", false));
+  testing::expect_contract_kept(Kind::task,
+                                experiment("decoder: indirect", "one_shot_detection", true));
+  testing::expect_contract_kept(Kind::task,
+                                experiment("decoder: plain", "object_detection", false));
 }
 
 }  // namespace

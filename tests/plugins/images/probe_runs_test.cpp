@@ -38,11 +38,7 @@ class ProbeRuns : public ::testing::Test {
   }
 
   BuiltRun trained(const Experiment& experiment) const {
-    BuiltRun run = build_run(experiment, 0, registry());
-    run_.freeze(experiment, 0);
-    testing::StopAfter sink;
-    EXPECT_EQ(train_run(run, run_, sink, sink.stop).state, RunState::done);
-    return run;
+    return testing::trained_run(experiment, run_, registry());
   }
 
   EvaluationRecord evaluated(const BuiltRun& run, const std::string& name,

@@ -3,6 +3,7 @@
 
 #include "framework/nn/modules/layers.h"
 #include "tests/support/data_files.h"
+#include "tests/support/naive_module.h"
 #include "tests/support/noted_places.h"
 #include "tests/support/plugins.h"
 
@@ -59,13 +60,9 @@ std::shared_ptr<Model> small(const DatasetInfo& info, const std::string& more = 
 
 /// Everything of one layer and head written out in double precision, for one series without
 /// padding.
-class Naive {
+class Naive : public testing::NaiveModule {
  public:
-  explicit Naive(Model& model) {
-    for (const auto& item : model.named_parameters()) {
-      parameters_.set(item.key(), item.value().detach().to(at::kDouble));
-    }
-  }
+  using NaiveModule::NaiveModule;
 
   /// @param positions  "sinusoidal", "none", "learned" or "relative"
   /// @param series     [L, 3]. @returns [classes].
@@ -97,16 +94,6 @@ class Naive {
   }
 
  private:
-  const Tensor& p(const std::string& name) const { return parameters_.at(name); }
-
-  Tensor linear(const Tensor& x, const std::string& name) const {
-    return x.matmul(p(name + ".weight").t()) + p(name + ".bias");
-  }
-  Tensor norm(const Tensor& x, const std::string& name) const {
-    const Tensor centred = x - x.mean(-1, true);
-    const Tensor deviation = (centred.pow(2).mean(-1, true) + 1e-5).sqrt();
-    return centred / deviation * p(name + ".weight") + p(name + ".bias");
-  }
   /// What Transformer-XL adds to q_i . k_j of one head: u . k_j + (q_i + w) . r_{i-j}.
   Tensor relative_scores(const Tensor& q, const Tensor& k, std::int64_t h,
                          const std::string& places) const {
@@ -142,8 +129,6 @@ class Naive {
     const Tensor gelu = hidden * 0.5 * (1 + at::erf(hidden / std::sqrt(2.0)));
     return norm(y + linear(gelu, layer + "mlp.out"), layer + "mlp_norm");
   }
-
-  NamedTensors parameters_;
 };
 
 TEST(TimeseriesTransformer, IsItsEquationsWithEitherHead) {

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "tests/support/data_files.h"
+#include "tests/support/naive_module.h"
 #include "tests/support/plugins.h"
 
 namespace attnlab::seq_pair_transformer_test {
@@ -59,13 +60,9 @@ struct Wiring {
 };
 
 /// The equations in double precision, one example and one head at a time.
-class Naive {
+class Naive : public testing::NaiveModule {
  public:
-  Naive(Model& model, const Wiring& wiring) : wiring_(wiring) {
-    for (const auto& item : model.named_parameters()) {
-      parameters_.set(item.key(), item.value().detach().to(at::kDouble));
-    }
-  }
+  Naive(Model& model, const Wiring& wiring) : NaiveModule(model), wiring_(wiring) {}
 
   Tensor logits(const Batch& batch, std::int64_t example) const {
     const auto sequence = [&](const char* name) {
@@ -93,15 +90,6 @@ class Naive {
   }
 
  private:
-  const Tensor& p(const std::string& name) const { return parameters_.at(name); }
-  Tensor linear(const Tensor& x, const std::string& name) const {
-    return x.matmul(p(name + ".weight").t()) + p(name + ".bias");
-  }
-  Tensor norm(const Tensor& x, const std::string& name) const {
-    const Tensor centred = x - x.mean(-1, true);
-    return centred / (centred.pow(2).mean(-1, true) + 1e-5).sqrt() * p(name + ".weight") +
-           p(name + ".bias");
-  }
   /// The first `seen` keys are attended to.
   Tensor attended(const Tensor& from, const Tensor& keys, const Tensor& values, std::int64_t seen,
                   const std::string& name) const {
@@ -118,7 +106,6 @@ class Naive {
   }
 
   Wiring wiring_;
-  NamedTensors parameters_;
 };
 
 void expect_equations(const DatasetInfo& info, const std::string& options, const Wiring& wiring) {

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "tests/support/data_files.h"
+#include "tests/support/naive_module.h"
 #include "tests/support/plugins.h"
 
 namespace attnlab::toy_transformer_test {
@@ -44,13 +45,9 @@ Tensor logits(Model& model, const Batch& batch, AttentionTrace* trace = nullptr)
 }
 
 /// Algorithm A2 in double precision, one sample at a time.
-class Naive {
+class Naive : public testing::NaiveModule {
  public:
-  explicit Naive(Model& model) {
-    for (const auto& item : model.named_parameters()) {
-      parameters_.set(item.key(), item.value().detach().to(at::kDouble));
-    }
-  }
+  using NaiveModule::NaiveModule;
 
   Tensor embedded(const Tensor& series) const {
     return at::cat({p("class_token"), series.to(at::kDouble)}) + p("positions");  // lines 6, 7
@@ -72,15 +69,6 @@ class Naive {
   Tensor keys(const Tensor& x) const { return part(x, 1); }
 
  private:
-  const Tensor& p(const std::string& name) const { return parameters_.at(name); }
-  Tensor linear(const Tensor& x, const std::string& name) const {
-    return x.matmul(p(name + ".weight").t()) + p(name + ".bias");
-  }
-  Tensor norm(const Tensor& x, const std::string& name) const {
-    const Tensor centred = x - x.mean(-1, true);
-    return centred / (centred.pow(2).mean(-1, true) + 1e-5).sqrt() * p(name + ".weight") +
-           p(name + ".bias");
-  }
   Tensor part(const Tensor& x, std::int64_t which) const {
     return linear(x, "attention.qkv").narrow(1, which * kDim, kDim);
   }
@@ -93,8 +81,6 @@ class Naive {
     const Tensor hidden = linear(x, "mlp_in");
     return linear(hidden * 0.5 * (1 + at::erf(hidden / std::sqrt(2.0))), "mlp_out");
   }
-
-  NamedTensors parameters_;
 };
 
 TEST(ToyTransformer, IsAlgorithmA2AsPrinted) {

@@ -33,11 +33,7 @@ class KeepPredictions : public ::testing::Test {
         registry().catalogue(), "asked");
   }
   BuiltRun trained(const Experiment& experiment) const {
-    BuiltRun run = build_run(experiment, 0, registry());
-    run_.freeze(experiment, 0);
-    testing::StopAfter sink;
-    EXPECT_EQ(train_run(run, run_, sink, sink.stop).state, RunState::done);
-    return run;
+    return testing::trained_run(experiment, run_, registry());
   }
   void evaluate(const BuiltRun& run, bool again = false) const {
     evaluate_entries(run, run_, evaluations_of(run.experiment, registry().catalogue()),

@@ -8,6 +8,7 @@
 
 #include "framework/contracts/model.h"
 #include "tests/support/gradcheck.h"
+#include "tests/support/message_of.h"
 #include "tests/support/naive_attention.h"
 
 namespace attnlab::attention_maps_test {
@@ -50,16 +51,6 @@ ScaleOptions learned(const std::string& parameter, double init, double max = 100
   options.init = init;
   options.max = max;
   return options;
-}
-
-template <class Build>
-std::string option_error(const Build& build) {
-  try {
-    build();
-  } catch (const OptionError& error) {
-    return error.what();
-  }
-  return "";
 }
 
 TEST(VectorMap, IdentityGivesItsInput) {
@@ -195,7 +186,7 @@ TEST(ConstantScale, IsOneBesideALearnedScaleAndThenTakesNoValue) {
   ScaleOptions options = learned("log", 10);
   EXPECT_EQ(constant_scale(options, shape_of(4, 25)), 1);
   options.value = 3;
-  EXPECT_THAT(option_error([&] { constant_scale(options, shape_of(4, 25)); }),
+  EXPECT_THAT(testing::message_of<OptionError>([&] { constant_scale(options, shape_of(4, 25)); }),
               HasSubstr("value: belongs to a constant scale"));
 }
 
@@ -253,7 +244,7 @@ TEST(LearnedScale, GradientsAreRight) {
 
 TEST(LearnedScale, RefusesAStartThatCannotLearn) {
   const auto build = [](const ScaleOptions& options) {
-    return option_error([&] { LearnedScale(options, shape_of(2, 4)); });
+    return testing::message_of<OptionError>([&] { LearnedScale(options, shape_of(2, 4)); });
   };
   EXPECT_THAT(build(learned("log", 0)), HasSubstr("init: 0 has no logarithm"));
   EXPECT_THAT(build(learned("plain", 9, 8)), HasSubstr("init: 9 is above max (8)"));

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/message_of.h"
 #include "tests/support/naive_elliptical.h"
 
 namespace attnlab::elliptical_test {
@@ -252,20 +253,11 @@ TEST(EllipticalMetric, IsEstimatedInSinglePrecisionForNarrowDtypes) {
   EXPECT_LT(largest_difference(found, r / r.amax(-1, true)), 1.0 / 256);
 }
 
-template <class Refused>
-std::string message_of(const Refused& refused) {
-  try {
-    refused();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing thrown";
-}
-
 TEST(EllipticalMetric, RefusesValuesOfAnotherWidth) {
   const AttentionInput in = random_input(1, 2, 3, 3, 4, 3);
   EXPECT_THROW(EllipticalMetric({}, shape_of(in)), ConfigError);
-  const std::string message = message_of([&] { EllipticalMetric({}, shape_of(in)); });
+  const std::string message =
+      testing::message_of<Error>([&] { EllipticalMetric({}, shape_of(in)); });
   EXPECT_NE(message.find("values have 3 channels a head and queries and keys 4"), std::string::npos)
       << message;
 }
@@ -281,7 +273,7 @@ TEST(EllipticalMetric, RefusesLayersWhoseTokensChangeInNumber) {
   metric(longer, context, true);
   context.layer = 1;
   EXPECT_THROW(metric(in, context, true), ShapeError);
-  const std::string message = message_of([&] { metric(in, context, true); });
+  const std::string message = testing::message_of<Error>([&] { metric(in, context, true); });
   EXPECT_NE(message.find("token by token"), std::string::npos) << message;
 }
 
