@@ -29,8 +29,8 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 /// The shortest decimal text that reads back as the same double ("0.1", "1e-12", "inf").
 std::string shortest(double value);
 
-/// The number that the whole text is, without a plus sign or white space ("nan" is one too); nothing
-/// where it is none, or does not fit.
+/// The number that the whole text is, without a plus sign or white space ("nan" is one too);
+/// nothing where it is none, or does not fit.
 template <class Number>
 std::optional<Number> number_in(std::string_view text) {
   Number number{};

@@ -192,9 +192,7 @@ struct AttentionTrace {
   std::function<void(const LayerTrace&)> on_layer;
 
   /// Gives it a layer's record.
-  void take(LayerTrace layer) {
-    on_layer ? on_layer(layer) : layers.push_back(std::move(layer));
-  }
+  void take(LayerTrace layer) { on_layer ? on_layer(layer) : layers.push_back(std::move(layer)); }
 };
 
 /// State that the layers of one forward pass share, keyed by type: a plugin keeps what it needs

@@ -33,7 +33,9 @@ void set_boxes(NamedTensors& fields, const std::vector<ObjectBox>& objects) {
 
 BoxedImages::BoxedImages(PictureSplits splits, const BoxedImageOptions& options,
                          const std::string& more)
-    : splits_(std::move(splits)), options_(options), map_(PixelMap::of_options(options.mean, options.deviation)) {
+    : splits_(std::move(splits)),
+      options_(options),
+      map_(PixelMap::of_options(options.mean, options.deviation)) {
   check(static_cast<const FramingOptions&>(options));
   if (splits_.train == nullptr || splits_.train->size() == 0) {
     throw DataError("dataset '" + splits_.name + "': there are no pictures to train on");

@@ -50,8 +50,7 @@ struct PixelMap {
   PixelMap(const std::vector<double>& mean, const std::vector<double>& deviation);
   /// The same by options `mean` and `std`, of red, green and blue.
   /// @throws OptionError where one has not three numbers.
-  static PixelMap of_options(const std::vector<double>& mean,
-                             const std::vector<double>& deviation);
+  static PixelMap of_options(const std::vector<double>& mean, const std::vector<double>& deviation);
 
   /// The bytes that come out nearest to 0: the mean's, what empty pixels are filled with.
   std::vector<std::uint8_t> mean_bytes() const;

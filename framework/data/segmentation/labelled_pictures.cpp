@@ -74,7 +74,9 @@ Tensor shown_picture(const Pixels& stored, const LabelFramingOptions& framing,
 }
 
 LabelledPictures::LabelledPictures(LabelledSplits splits, const LabelledPictureOptions& options)
-    : splits_(std::move(splits)), options_(options), map_(PixelMap::of_options(options.mean, options.deviation)) {
+    : splits_(std::move(splits)),
+      options_(options),
+      map_(PixelMap::of_options(options.mean, options.deviation)) {
   check(static_cast<const LabelFramingOptions&>(options));
   if (splits_.train == nullptr || splits_.train->size() == 0) {
     throw DataError("dataset '" + splits_.name + "': there are no pictures to train on");

@@ -53,7 +53,8 @@ bool has_state(const Attention& attention) {
 
 void check_heads(std::int64_t dim, std::int64_t heads, const char* option) {
   if (dim % heads == 0) return;
-  throw OptionError(option, fmt::format("{} heads do not divide dim {}; change either", heads, dim));
+  throw OptionError(option,
+                    fmt::format("{} heads do not divide dim {}; change either", heads, dim));
 }
 
 MultiHeadAttention::MultiHeadAttention(const MultiHeadOptions& options,

@@ -11,7 +11,11 @@
 namespace attnlab::ibot_head_test {
 namespace {
 
-using namespace ibot_loops;
+using ibot_loops::dot;
+using ibot_loops::Row;
+using ibot_loops::Rows;
+using ibot_loops::rows_of;
+using ibot_loops::softmax;
 using testing::largest_difference;
 
 /// log C_p(k) by the power series of the Bessel function.

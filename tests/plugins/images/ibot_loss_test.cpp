@@ -9,7 +9,8 @@
 namespace attnlab::ibot_loss_test {
 namespace {
 
-using namespace ibot_loops;
+using ibot_loops::cross_entropy;
+using ibot_loops::rows_of;
 using testing::largest_difference;
 
 TEST(ClassTokenLoss, IsTheMeanOverPairsOfDifferentViews) {

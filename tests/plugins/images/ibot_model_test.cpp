@@ -8,7 +8,8 @@
 namespace attnlab::ibot_model_test {
 namespace {
 
-using namespace ibot_parts;
+using ibot_parts::built;
+using ibot_parts::features;
 using ::testing::HasSubstr;
 using testing::largest_difference;
 using testing::message_of;

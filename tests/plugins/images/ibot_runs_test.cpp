@@ -10,7 +10,7 @@
 namespace attnlab::ibot_runs_test {
 namespace {
 
-using namespace ibot_parts;
+using ibot_parts::built;
 using testing::largest_difference;
 
 class IbotRuns : public testing::TinyRuns {

@@ -14,8 +14,15 @@
 namespace attnlab::ibot_test {
 namespace {
 
-using namespace ibot_loops;
-using namespace ibot_parts;
+using ibot_loops::cross_entropy;
+using ibot_loops::dot;
+using ibot_loops::Row;
+using ibot_loops::Rows;
+using ibot_loops::rows_of;
+using ibot_loops::softmax;
+using ibot_parts::built;
+using ibot_parts::features;
+using ibot_parts::first_batch;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::message_of;

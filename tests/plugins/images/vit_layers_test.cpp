@@ -1,14 +1,22 @@
 // Layers of a vision transformer against loops: GELUs, RMS norms, SwiGLU, registers.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/plugins/images/vit_models.h"
 #include "tests/support/naive_attention.h"
+#include "tests/support/noted_places.h"
 
 namespace attnlab::vit_layers_test {
 namespace {
 
-using namespace vit_models;
 using testing::largest_difference;
+using vit_models::images;
+using vit_models::kOneLayer;
+using vit_models::kSmall;
+using vit_models::outputs;
+using vit_models::small_vit;
+using vit_models::vit;
 
 TEST(Vit, HasASecondGeluAndAHiddenHeadWhereAskedFor) {
   at::manual_seed(13);

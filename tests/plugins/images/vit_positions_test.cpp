@@ -11,8 +11,12 @@
 namespace attnlab::vit_positions_test {
 namespace {
 
-using namespace vit_models;
 using testing::largest_difference;
+using vit_models::images;
+using vit_models::kOneLayer;
+using vit_models::kSmall;
+using vit_models::outputs;
+using vit_models::vit;
 
 TEST(Vit, AddsPositionsToPatchesAloneWhereAskedFor) {
   at::manual_seed(12);

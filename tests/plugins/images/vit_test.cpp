@@ -12,8 +12,12 @@
 namespace attnlab::vit_test {
 namespace {
 
-using namespace vit_models;
 using testing::largest_difference;
+using vit_models::images;
+using vit_models::kSmall;
+using vit_models::outputs;
+using vit_models::small_vit;
+using vit_models::vit;
 
 TEST(Vit, PresetsHaveThePublishedParameterCounts) {
   const SizesAlone sizes;

@@ -95,7 +95,9 @@ Box whole_pixels(const std::array<double, 4>& box, const Size& picture) {
 class OxfordParis final : public Dataset {
  public:
   OxfordParis(const OxfordParisOptions& options, const DatasetSetup&)
-      : options_(options), filter_(filter_named(options.interpolation)), map_(PixelMap::of_options(options.mean, options.deviation)) {
+      : options_(options),
+        filter_(filter_named(options.interpolation)),
+        map_(PixelMap::of_options(options.mean, options.deviation)) {
     const std::string file = fmt::format("gnd_{}.pkl", options.name);
     info_.name = options.name;
     info_.source = find_data_folder({options.name,
