@@ -55,12 +55,6 @@ TableCell interval_cell(const ComparisonRow& row, const std::optional<Interval>&
   return cell;
 }
 
-TableCell p_cell(double p) {
-  TableCell cell(p_text(p));
-  cell.order = p;
-  return cell;
-}
-
 TableCell verdict_cell(const Comparison& comparison, const ComparisonRow& row) {
   TableCell cell(verdict_text(comparison, row));
   if (row.contrast->significant) cell.marks = row.improves() ? kBetter : kWorse;
@@ -106,11 +100,6 @@ std::vector<std::string> gap_lines(const Comparison& comparison) {
     }
   }
   return lines;
-}
-
-void write_section(const char* heading, const std::vector<std::string>& lines, Document& out) {
-  if (!lines.empty()) out.heading(heading);
-  out.list(lines);
 }
 
 }  // namespace
@@ -417,8 +406,8 @@ void write_comparison(const Comparison& comparison, Document& out) {
     write_ranking(comparison, "", out);
   }
   write_tuning(comparison.tuned, out);
-  write_section("What is missing", gap_lines(comparison), out);
-  write_section("Notes", comparison.notes, out);
+  out.section("What is missing", gap_lines(comparison));
+  out.section("Notes", comparison.notes);
 }
 
 std::string comparison_text(const Comparison& comparison, TableStyle style) {

@@ -265,12 +265,6 @@ std::string seeds_text(const std::vector<std::int64_t>& seeds) {
   return join(names, ", ");
 }
 
-TableCell p_cell(double p) {
-  TableCell cell(p_text(p));
-  cell.order = p;
-  return cell;
-}
-
 /// "better" where the difference is above 0 and higher values are better.
 bool improves(const ExampleTest& test) {
   return (test.difference.mean > 0) == (test.metric.better == Better::higher);

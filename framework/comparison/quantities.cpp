@@ -105,6 +105,12 @@ std::string p_text(double p_value) {
   return text;
 }
 
+TableCell p_cell(double p_value) {
+  TableCell cell(p_text(p_value));
+  cell.order = p_value;
+  return cell;
+}
+
 std::string p_phrase(double p_value) {
   const std::string text = p_text(p_value);
   return text[0] == '<' ? "p " + text : "p = " + text;

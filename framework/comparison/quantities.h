@@ -39,6 +39,8 @@ std::optional<Interval> interval_of(const MetricInfo& metric, const Summary& sum
 
 /// "0.0625", "< 0.0001".
 std::string p_text(double p_value);
+/// The same as a cell, by which a table is sorted.
+TableCell p_cell(double p_value);
 /// "p = 0.031", "p < 0.0001".
 std::string p_phrase(double p_value);
 

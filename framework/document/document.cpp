@@ -31,6 +31,11 @@ std::string plain(const TableCell& cell) {
   return cell.note.empty() ? out : out + "; " + cell.note;
 }
 
+void Document::section(const std::string& title, const std::vector<std::string>& lines) {
+  if (!lines.empty()) heading(title);
+  list(lines);
+}
+
 void Document::table(const Table& table) {
   begin_table(table);
   for (const std::vector<TableCell>& cells : table.rows) {

@@ -87,6 +87,8 @@ class Document {
   virtual void warning(const std::string& text) = 0;
   /// Nothing without lines.
   virtual void list(const std::vector<std::string>& lines, bool joined = false) = 0;
+  /// A heading and a list below it; nothing without lines.
+  void section(const std::string& title, const std::vector<std::string>& lines);
   /// A long table is written row by row, so that its cells need not be kept.
   /// @param head  all but rows
   virtual void begin_table(const Table& head) = 0;

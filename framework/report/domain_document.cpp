@@ -132,11 +132,6 @@ void write_ranks(const DomainPage& page, const std::string& svg, Document& out) 
   out.list(page.left_out);
 }
 
-void write_section(const char* heading, const std::vector<std::string>& lines, Document& out) {
-  if (!lines.empty()) out.heading(heading);
-  out.list(lines);
-}
-
 /// @param figure  and the diagram of ranks: empty where no pictures can be shown
 void write_page(const DomainPage& page, const PageStamp& stamp, const std::string& figure,
                 const std::string& ranks, Document& out) {
@@ -158,9 +153,9 @@ void write_page(const DomainPage& page, const PageStamp& stamp, const std::strin
     out.heading("Tries before the seeds");
     write_tuning(page.tuned, out);
   }
-  write_section("What is missing", page_absences(page), out);
-  write_section("How to read it", page_assumptions(page), out);
-  write_section("Notes", plain_notes(page), out);
+  out.section("What is missing", page_absences(page));
+  out.section("How to read it", page_assumptions(page));
+  out.section("Notes", plain_notes(page));
   out.stamp(stamp.date, stamp.command);
 }
 

@@ -81,17 +81,6 @@ train:
                                                      {"head.bias", {4}}}));
   }
 
-  std::string complaint(const Words& words) const {
-    const Ended ended = attnlab(words);
-    EXPECT_NE(ended.exit_code, 0) << ended.story();
-    EXPECT_EQ(ended.signal, 0) << ended.story();
-    return ended.err;
-  }
-  static std::vector<double> losses(const std::string& run) {
-    std::vector<double> all;
-    for (const json& line : metric_lines(run, "train")) all.push_back(line.at("loss"));
-    return all;
-  }
   static void expect_near(const std::vector<double>& found, const std::vector<double>& wanted,
                           double tolerance) {
     ASSERT_EQ(wanted.size(), 8U);

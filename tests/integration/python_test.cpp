@@ -35,13 +35,6 @@ class PythonFiles : public Workspace {
                   "    def forward(self, q, k, v):\n" +
                       lines);
   }
-  /// What a program that must fail says.
-  std::string complaint(const Words& words) const {
-    const Ended ended = attnlab(words);
-    EXPECT_NE(ended.exit_code, 0) << ended.story();
-    EXPECT_EQ(ended.signal, 0) << ended.story();
-    return ended.err;
-  }
   /// Whether a run below a folder has recorded a step.
   bool has_begun(const std::string& below) const {
     std::error_code error;
@@ -51,11 +44,6 @@ class PythonFiles : public Workspace {
       }
     }
     return false;
-  }
-  static std::vector<double> losses(const std::string& run) {
-    std::vector<double> all;
-    for (const json& line : metric_lines(run, "train")) all.push_back(line.at("loss"));
-    return all;
   }
 };
 

@@ -73,6 +73,14 @@ std::vector<json> metric_lines(const std::string& run_folder, const std::string&
   return lines;
 }
 
+std::vector<double> losses(const std::string& run_folder) {
+  std::vector<double> all;
+  for (const nlohmann::json& line : metric_lines(run_folder, "train")) {
+    all.push_back(line.at("loss"));
+  }
+  return all;
+}
+
 Workspace::Workspace() {
   folder_.write("tiny.yaml", R"(schema: 1
 model: {use: vit, patch_size: 7, dim: 16, depth: 1, heads: 2}
@@ -102,6 +110,13 @@ Ended Workspace::must(Words words, Environment environment) const {
 std::string Workspace::refusal(Words words, Environment environment) const {
   const Ended ended = attnlab(std::move(words), std::move(environment));
   EXPECT_EQ(ended.exit_code, 2) << ended.story();
+  return ended.err;
+}
+
+std::string Workspace::complaint(const Words& words) const {
+  const Ended ended = attnlab(words);
+  EXPECT_NE(ended.exit_code, 0) << ended.story();
+  EXPECT_EQ(ended.signal, 0) << ended.story();
   return ended.err;
 }
 

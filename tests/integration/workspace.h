@@ -37,6 +37,9 @@ nlohmann::json timeless_metrics(const std::string& run_folder);
 std::vector<nlohmann::json> metric_lines(const std::string& run_folder,
                                          const std::string& split = "");
 
+/// The losses of its lines of training.
+std::vector<double> losses(const std::string& run_folder);
+
 /// Tests in a fresh folder that holds `tiny.yaml`: a ViT of 6 000 parameters on made-up images, two
 /// epochs of four steps.
 class Workspace : public ::testing::Test {
@@ -50,6 +53,8 @@ class Workspace : public ::testing::Test {
   Ended must(Words words, Environment environment = {}) const;
   /// The program must refuse, with 2. @returns what it says.
   std::string refusal(Words words, Environment environment = {}) const;
+  /// The program must fail by itself, with any code. @returns what it says.
+  std::string complaint(const Words& words) const;
 
   /// The one run below runs/<experiment>/<attention>/ whose name starts with the seed.
   std::string run_folder(const std::string& below, int seed = 0) const;
