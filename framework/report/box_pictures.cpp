@@ -129,7 +129,7 @@ std::vector<BoxPicture> box_pictures_of(const std::vector<RunRecord>& runs,
 }
 
 std::string box_pictures_html(const std::vector<BoxPicture>& pictures) {
-  return side_by_side(
+  return pictures_in_rows(
       pictures, box_row_html,
       "Dashed boxes are true, full ones were found, with their scores. Below: where the query of "
       "the best answer looked (last layer, mean over heads; values, where keys are of the "

@@ -113,7 +113,7 @@ std::string graph_svg(const GraphPicture& picture) {
 }
 
 std::string graph_pictures_html(const std::vector<GraphPicture>& pictures) {
-  return side_by_side(
+  return pictures_in_rows(
       pictures, graph_row_html,
       "The ringed node is the chosen one; the darker a node, the more of its attention it gets "
       "(last layer, mean over heads). Nodes with a thick rim were classified wrongly. A node under "

@@ -172,7 +172,7 @@ std::vector<ImagePicture> image_pictures_of(const std::vector<RunRecord>& runs,
 }
 
 std::string image_pictures_html(const std::vector<ImagePicture>& pictures) {
-  return side_by_side(
+  return pictures_in_rows(
       pictures, table_html,
       "Below each picture is what the model says of it. The redder a patch, the more the answer "
       "(or, where a class is named, that class) rests on it; each map has its own scale, from its "

@@ -78,8 +78,8 @@ std::vector<Picture> kept_pictures(const std::vector<RunRecord>& runs, const std
 /// and a note below all; empty where there is no picture.
 /// @param html_of  takes a vector of `const Picture*`, which is not empty
 template <class Picture, class Html>
-std::string side_by_side(const std::vector<Picture>& pictures, const Html& html_of,
-                         const std::string& note) {
+std::string pictures_in_rows(const std::vector<Picture>& pictures, const Html& html_of,
+                             const std::string& note) {
   std::map<std::pair<std::string, std::int64_t>, std::vector<const Picture*>> rows;
   for (const Picture& one : pictures) rows[{one.origin.experiment, one.index}].push_back(&one);
   std::string out;

@@ -127,9 +127,10 @@ std::vector<LabelPicture> label_pictures_of(const std::vector<RunRecord>& runs,
 }
 
 std::string label_pictures_html(const std::vector<LabelPicture>& pictures) {
-  return side_by_side(pictures, label_row_html,
-                      "Below each answer are its errors: red where it is wrong, grey where it is "
-                      "right. White: no label, or scores that are not finite.");
+  return pictures_in_rows(
+      pictures, label_row_html,
+      "Below each answer are its errors: red where it is wrong, grey where it is "
+      "right. White: no label, or scores that are not finite.");
 }
 
 }  // namespace attnlab

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "framework/base/text.h"
-
 namespace attnlab {
 namespace {
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "framework/nn/modules/multi_head_attention.h"
+
 namespace attnlab {
 namespace {
 

@@ -34,6 +34,7 @@
 
 #include "framework/nn/kernels/dropout.h"
 #include "framework/nn/modules/glorot.h"
+#include "framework/nn/modules/multi_head_attention.h"
 #include "plugins/models/graph_gps/encoders.h"
 #include "plugins/models/graph_gps/gps_layer.h"
 #include "plugins/models/graph_gps/pairs.h"

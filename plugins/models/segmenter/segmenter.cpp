@@ -23,6 +23,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "framework/nn/modules/multi_head_attention.h"
 #include "framework/plugin.h"
 #include "plugins/models/segmenter/decoder.h"
 #include "plugins/models/segmenter/map_encoder.h"
