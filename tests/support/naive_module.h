@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "framework/contracts/batch.h"
+#include "framework/contracts/model.h"
 
 namespace attnlab::testing {
 

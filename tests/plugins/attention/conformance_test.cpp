@@ -37,6 +37,16 @@ Subject subject_of(const Configured& attention) {
   return subject;
 }
 
+/// Their own tests compare them with loops under every rule.
+TEST(Attentions, HonourEveryInputOfTheContract) {
+  for (const char* id : {"cog", "entmax", "laser", "misaligned", "quest", "relu", "sigmoid", "sink",
+                         "ssmax", "standard", "talking_heads", "value_residual"}) {
+    EXPECT_EQ(testing::make_attention(id, {.heads = 2, .head_dim = 4})->traits(),
+              AttentionTraits::all_quadratic())
+        << id;
+  }
+}
+
 class EveryAttention : public ::testing::TestWithParam<Configured> {};
 
 TEST_P(EveryAttention, KeepsTheContract) {

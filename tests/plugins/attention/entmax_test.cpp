@@ -72,11 +72,6 @@ Tensor naive(const Attention& attention, const AttentionInput& in) {
   return naive(in, testing::row(learned["beta"]), testing::row(learned["gamma"]));
 }
 
-TEST(EntmaxAttention, HonoursEveryInputOfTheContract) {
-  const AttentionShape shape{.heads = 2, .head_dim = 4};
-  EXPECT_EQ(testing::make_attention("entmax", shape)->traits(), AttentionTraits::all_quadratic());
-}
-
 TEST(EntmaxAttention, EqualsItsEquationUnderEveryRule) {
   at::manual_seed(1);
   for (const auto& [name, in] : testing::one_input_for_each_rule()) {

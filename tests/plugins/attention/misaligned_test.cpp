@@ -17,12 +17,6 @@ Tensor attended(const std::string& name, const AttentionInput& in) {
   return testing::attended(*testing::make_attention(name, testing::shape_of(in)), in);
 }
 
-TEST(MisalignedAttention, HonoursEveryInputOfTheContract) {
-  const AttentionShape shape{.heads = 2, .head_dim = 4};
-  EXPECT_EQ(testing::make_attention("misaligned", shape)->traits(),
-            AttentionTraits::all_quadratic());
-}
-
 TEST(MisalignedAttention, EqualsItsEquationAndStandardAttentionUnderEveryRule) {
   at::manual_seed(1);
   for (auto [name, in] : testing::one_input_for_each_rule()) {

@@ -31,11 +31,6 @@ Tensor naive(const AttentionInput& in, int power) {
   return testing::weighed(weights, in.values);
 }
 
-TEST(ReluAttention, HonoursEveryInputOfTheContract) {
-  const AttentionShape shape{.heads = 2, .head_dim = 4};
-  EXPECT_EQ(testing::make_attention("relu", shape)->traits(), AttentionTraits::all_quadratic());
-}
-
 TEST(ReluAttention, EqualsItsEquationUnderEveryRule) {
   at::manual_seed(1);
   for (const auto& [name, in] : testing::one_input_for_each_rule()) {

@@ -34,11 +34,6 @@ Tensor naive(const AttentionInput& in, double scale, std::optional<double> bias 
   return testing::weighed(weights, in.values);
 }
 
-TEST(SigmoidAttention, HonoursEveryInputOfTheContract) {
-  const AttentionShape shape{.heads = 2, .head_dim = 4};
-  EXPECT_EQ(testing::make_attention("sigmoid", shape)->traits(), AttentionTraits::all_quadratic());
-}
-
 TEST(SigmoidAttention, EqualsItsEquationUnderEveryRule) {
   at::manual_seed(1);
   for (const auto& [name, in] : testing::one_input_for_each_rule()) {

@@ -49,11 +49,6 @@ Tensor naive(const AttentionInput& in, const Row& s) {
   return testing::weighed(testing::naive_sinkhorn(logits, visible, {.max_iter = 1}), in.values);
 }
 
-TEST(ScalableSoftmax, HonoursEveryInputOfTheContract) {
-  const AttentionShape shape{.heads = 2, .head_dim = 4};
-  EXPECT_EQ(testing::make_attention("ssmax", shape)->traits(), AttentionTraits::all_quadratic());
-}
-
 TEST(ScalableSoftmax, EqualsItsEquationUnderEveryRule) {
   at::manual_seed(1);
   for (const auto& [name, in] : testing::one_input_for_each_rule()) {

@@ -54,11 +54,6 @@ Tensor naive(AttentionInput in, const Tensor& values) {
   return naive_attention(in, {.scale = 0.5});
 }
 
-TEST(ValueResidual, HonoursEveryInputOfTheContract) {
-  const auto attention = testing::make_attention("value_residual", {.heads = 2, .head_dim = 4});
-  EXPECT_EQ(attention->traits(), AttentionTraits::all_quadratic());
-}
-
 TEST(ValueResidual, TakesHalfOfTheFirstLayersValuesUnderEveryRule) {
   at::manual_seed(1);
   for (const auto& [name, in] : testing::one_input_for_each_rule()) {
