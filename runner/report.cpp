@@ -105,7 +105,7 @@ std::string command_of(const Words& words) {
 
 /// A number of degrees of "TURN,TILT".
 double degrees(const std::string& given, std::string_view part, double most) {
-  const auto value = number_in<double>(part);
+  const auto value = parsed_number<double>(part);
   if (value && std::abs(*value) <= most) return *value;
   throw ConfigError(fmt::format(
       "--view: '{}' is not TURN,TILT: degrees from -360 to 360 and from -90 to 90", given));

@@ -223,7 +223,7 @@ class Workers {
 };
 
 std::int64_t number_of(const std::string& text) {
-  const auto number = number_in<std::int64_t>(text);
+  const auto number = parsed_number<std::int64_t>(text);
   if (number && *number <= 4096 && is_power_of_two(*number)) return *number;
   throw ConfigError(fmt::format(
       "--processes: '{}' is not a power of two from 1 to 4096; take 1, 2, 4, 8, ...", text));

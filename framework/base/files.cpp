@@ -100,7 +100,7 @@ void remove_dead(const std::filesystem::path& folder, const std::string& file) {
     const std::string name = entry.path().filename().string();
     const std::size_t at = name.rfind(mark);
     if (at == std::string::npos || (!file.empty() && name.substr(0, at) != file)) continue;
-    const auto process = number_in<::pid_t>(std::string_view(name).substr(at + mark.size()));
+    const auto process = parsed_number<::pid_t>(std::string_view(name).substr(at + mark.size()));
     if (!process || *process <= 0) continue;
     if (*process != ::getpid() && is_alive(*process)) continue;
     std::filesystem::remove(entry.path(), ignored);

@@ -29,7 +29,7 @@ std::string needed_value(const Variable& variable, const char* name, const std::
 std::int64_t needed_number(const Variable& variable, const char* name, const std::string& with,
                            std::int64_t least, std::int64_t most) {
   const std::string text = needed_value(variable, name, with);
-  const auto value = number_in<std::int64_t>(text);
+  const auto value = parsed_number<std::int64_t>(text);
   if (value && *value >= least && *value <= most) return *value;
   throw ConfigError(fmt::format("{}: '{}' in the environment is not a number from {} to {}: {}",
                                 name, text, least, most, kRemedy));

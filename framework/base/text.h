@@ -32,7 +32,7 @@ std::string shortest(double value);
 /// The number that the whole text is, without a plus sign or white space ("nan" is one too);
 /// nothing where it is none, or does not fit.
 template <class Number>
-std::optional<Number> number_in(std::string_view text) {
+std::optional<Number> parsed_number(std::string_view text) {
   Number number{};
   const char* const end = text.data() + text.size();
   const auto read = std::from_chars(text.data(), end, number);

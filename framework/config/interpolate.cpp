@@ -40,7 +40,7 @@ bool target_of(const std::string& reference, const Path& path, Path& target) {
 template <class AnyNode>  // Node or const Node
 AnyNode* child(AnyNode& node, const std::string& key) {
   if (!node.is_list()) return node.find(key);
-  const auto index = number_in<std::size_t>(key);
+  const auto index = parsed_number<std::size_t>(key);
   return index && *index < node.items().size() ? &node.items()[*index] : nullptr;
 }
 

@@ -17,7 +17,7 @@ std::vector<std::int64_t> layers_of(std::string_view text) {
   constexpr std::string_view kLast = "last";
   constexpr std::int64_t kMost = 10000;
   const bool several = text.starts_with(kLast);
-  const auto number = number_in<std::int64_t>(several ? text.substr(kLast.size()) : text);
+  const auto number = parsed_number<std::int64_t>(several ? text.substr(kLast.size()) : text);
   if (!number || *number == 0 || *number > kMost || *number < (several ? 1 : -kMost)) return {};
   if (!several) return {*number};
   std::vector<std::int64_t> layers;

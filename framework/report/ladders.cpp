@@ -17,7 +17,7 @@ struct NumberedName {
 };
 
 std::optional<double> number_of(std::string_view text) {
-  const auto value = number_in<double>(text);
+  const auto value = parsed_number<double>(text);
   return value && std::isfinite(*value) ? value : std::nullopt;
 }
 

@@ -189,7 +189,7 @@ class Reader {
       const double value = std::strtod(digits.c_str(), &end);  // reads %a exactly
       if (!digits.empty() && end == digits.c_str() + digits.size()) return value;
     } else {
-      if (const auto value = number_in<T>(digits)) return *value;
+      if (const auto value = parsed_number<T>(digits)) return *value;
     }
     refuse_value(name);
   }

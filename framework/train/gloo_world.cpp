@@ -35,7 +35,7 @@ constexpr const char* kPatience = "ATTNLAB_PATIENCE";
 std::chrono::seconds patience() {
   const char* const text = std::getenv(kPatience);
   if (text == nullptr) return std::chrono::seconds(600);
-  const auto seconds = number_in<int>(text);
+  const auto seconds = parsed_number<int>(text);
   if (seconds && *seconds >= 1 && *seconds <= 100000) return std::chrono::seconds(*seconds);
   throw ConfigError(
       fmt::format("{}: '{}' in the environment is no number of seconds from 1 to "

@@ -45,7 +45,7 @@ BenchShape shape_of(const std::string& text) {
   std::istringstream parts(boost::replace_all_copy(text, "×", "x"));
   std::vector<std::int64_t> sizes;
   for (std::string part; std::getline(parts, part, 'x');) {
-    sizes.push_back(number_in<std::int64_t>(part).value_or(0));
+    sizes.push_back(parsed_number<std::int64_t>(part).value_or(0));
   }
   if (sizes.size() != 4 || text.ends_with('x') ||
       *std::min_element(sizes.begin(), sizes.end()) < 1) {

@@ -40,7 +40,7 @@ std::vector<std::int64_t> region_of(const std::string& given) {
   std::istringstream parts(given + ",");
   bool whole = true;
   for (std::string part; std::getline(parts, part, ',');) {
-    const auto number = number_in<std::int64_t>(part);
+    const auto number = parsed_number<std::int64_t>(part);
     whole = whole && number;
     numbers.push_back(number.value_or(0));
   }
@@ -54,7 +54,7 @@ std::int64_t class_called(const std::string& given, const DatasetInfo& info) {
   const auto& names = info.class_names;
   const auto found = std::find(names.begin(), names.end(), given);
   if (found != names.end()) return found - names.begin();
-  const auto number = number_in<std::int64_t>(given);
+  const auto number = parsed_number<std::int64_t>(given);
   if (number && *number >= 0 && *number < info.classes) return *number;
   throw ConfigError(fmt::format(
       "--class: dataset '{}' has no class '{}'{}; name one, or give its number, 0 to {}", info.name,

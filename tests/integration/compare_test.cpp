@@ -1,7 +1,6 @@
 // attnlab compare: from run folders alone; a suite's `compare:` section.
 #include <chrono>
 #include <cmath>
-#include <filesystem>
 #include <thread>
 
 #include "framework/runs/run_folder.h"

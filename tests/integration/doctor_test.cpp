@@ -1,8 +1,6 @@
 // attnlab doctor: one page of what is here, and what is wrong with it.
 #include <unistd.h>
 
-#include <filesystem>
-
 #include "framework/runs/run_lock.h"
 #include "tests/integration/workspace.h"
 

@@ -1,5 +1,4 @@
 // Suites through a real Slurm of one node: submitted, followed, interrupted, requeued and resumed.
-#include <filesystem>
 
 #include "tests/integration/one_node_slurm.h"
 #include "tests/integration/workspace.h"

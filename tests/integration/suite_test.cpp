@@ -2,7 +2,6 @@
 #include <cmath>
 #include <csignal>
 #include <cstdio>
-#include <filesystem>
 #include <sstream>
 
 #include "framework/base/file_lock.h"

@@ -21,7 +21,7 @@ std::vector<Number> numbers_in(std::string_view text, const std::string& place) 
   for (std::size_t at = text.find_first_not_of(kBetween); at != text.npos;) {
     const std::size_t end = std::min(text.find_first_of(kBetween, at), text.size());
     const std::string_view word = text.substr(at, end - at);
-    const auto number = number_in<Number>(word);
+    const auto number = parsed_number<Number>(word);
     if (!number || !std::isfinite(double(*number))) {
       throw DataError(fmt::format("{}: {} is no {}number; repair the line, or fetch the file again",
                                   place, excerpt(word),

@@ -170,7 +170,7 @@ class Parser {
   }
 
   std::int64_t count(std::string_view word) const {
-    const auto value = number_in<std::int64_t>(word);
+    const auto value = parsed_number<std::int64_t>(word);
     if (!value || *value < 1) {
       fail(word.data(), "expected a whole number from 1 on, found " + excerpt(word));
     }
@@ -307,7 +307,7 @@ class Parser {
   void read_label(std::string_view text) {
     const std::string_view word = trimmed(text);
     if (file_.has_targets) {
-      const auto value = number_in<double>(word);
+      const auto value = parsed_number<double>(word);
       if (!value || !std::isfinite(*value)) {
         fail(text.data(), "expected a number as the target, found " + excerpt(word));
       }

@@ -94,7 +94,7 @@ inline std::string lower_case(std::string_view text) {
 /// Whether the whole word is a number ("nan" is one).
 inline bool read_number(std::string_view word, double& number) {
   if (!word.empty() && word.front() == '+') word.remove_prefix(1);
-  const auto read = number_in<double>(word);
+  const auto read = parsed_number<double>(word);
   if (read) number = *read;
   return read.has_value();
 }

@@ -407,4 +407,17 @@ Tensor visible_pairs(const Visibility& visible, std::int64_t query_count, std::i
   return pairs;
 }
 
+Tensor DotProductAttention::attend_noting(const AttentionInput& input, AttentionContext& context,
+                                          LayerTrace& seen) {
+  if (context.trace == nullptr) return DotProductAttention::attend(input, context);
+  AttentionTrace own = *context.trace;
+  own.layers.clear();
+  own.weights = own.weights || own.entropy;
+  own.logits = own.entropy = own.bias = false;
+  own.on_layer = [&](const LayerTrace& layer) { seen = layer; };
+  AttentionContext inner = context;
+  inner.trace = &own;
+  return DotProductAttention::attend(input, inner);
+}
+
 }  // namespace attnlab

@@ -80,6 +80,9 @@ class DotProductAttention : public Attention {
   /// Override to change the input first, or to keep something for the next layer; call this for
   /// the rest.
   Tensor attend(const AttentionInput& input, AttentionContext& context) override;
+  /// The same for a mechanism that makes its answer of several: only `seen` is recorded, under a
+  /// trace, with weights where these or their entropy are asked for, and with norms.
+  Tensor attend_noting(const AttentionInput& input, AttentionContext& context, LayerTrace& seen);
   /// The same with a bias of the mechanism's own on the logits, which a trace records as such.
   /// @param bias  [B or 1, H or 1, Lq, Lk], of the queries' dtype
   Tensor attend_with_bias(const AttentionInput& input, const Tensor& bias,

@@ -43,26 +43,13 @@ class DifferentialV2 final : public DotProductAttention {
     second.queries = query_->forward(input.query_source);
     const Tensor share = share_->forward(input.query_source).sigmoid();  // λ, [B, H, Lq, 1]
     LayerTrace seen, seen_by_second;
-    const Tensor first = answer(input, context, seen);
-    const Tensor taken = answer(second, context, seen_by_second);
+    const Tensor first = attend_noting(input, context, seen);
+    const Tensor taken = attend_noting(second, context, seen_by_second);
     if (context.trace != nullptr) record(seen, seen_by_second.weights, share, context);
     return first - share * taken;
   }
 
  private:
-  /// One of both answers; under a trace also its weights and norms.
-  Tensor answer(const AttentionInput& input, AttentionContext& context, LayerTrace& seen) {
-    if (context.trace == nullptr) return DotProductAttention::attend(input, context);
-    AttentionTrace own = *context.trace;
-    own.layers.clear();
-    own.weights = own.weights || own.entropy;
-    own.logits = own.entropy = own.bias = false;
-    own.on_layer = [&](const LayerTrace& layer) { seen = layer; };
-    AttentionContext inner = context;
-    inner.trace = &own;
-    return DotProductAttention::attend(input, inner);
-  }
-
   /// @param seen  of the first; becomes that of the layer
   static void record(LayerTrace& seen, const Tensor& second, const Tensor& share,
                      AttentionContext& context) {

@@ -79,7 +79,7 @@ class Nsa final : public DotProductAttention {
     LayerTrace seen[3];
     Tensor out;
     for (std::int64_t n = 0; n < 3; ++n) {
-      const Tensor part = answer(asked[n], context, seen[n]) * gates.narrow(-1, n, 1);
+      const Tensor part = attend_noting(asked[n], context, seen[n]) * gates.narrow(-1, n, 1);
       out = out.defined() ? out + part : part;
     }
     if (context.trace != nullptr) record(seen, gates, blocks, context);
@@ -119,19 +119,6 @@ class Nsa final : public DotProductAttention {
   /// bool, [B or 1, H or 1, Lq, blocks]: whether all tokens of a block are seen by the query.
   Tensor complete(const KeyBlocks& blocks) const {
     return (blocks.numbers + 1) * options_.block <= blocks.seen_by_queries;
-  }
-
-  /// One of the three answers; under a trace also its weights and norms.
-  Tensor answer(const AttentionInput& input, AttentionContext& context, LayerTrace& seen) {
-    if (context.trace == nullptr) return DotProductAttention::attend(input, context);
-    AttentionTrace own = *context.trace;
-    own.layers.clear();
-    own.weights = own.weights || own.entropy;
-    own.logits = own.entropy = own.bias = false;
-    own.on_layer = [&](const LayerTrace& layer) { seen = layer; };
-    AttentionContext inner = context;
-    inner.trace = &own;
-    return DotProductAttention::attend(input, inner);
   }
 
   /// @param seen  of the three parts; the second has the norms of the layer's own keys

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include <chrono>
-#include <filesystem>
 #include <thread>
 
 #include "framework/base/files.h"

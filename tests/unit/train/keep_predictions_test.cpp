@@ -1,8 +1,6 @@
 // `predictions: true` of an entry: each example's own metrics beside the result.
 #include "framework/runs/predictions.h"
 
-#include <filesystem>
-
 #include "framework/base/files.h"
 #include "framework/config/compose.h"
 #include "framework/runs/missing_evaluations.h"

@@ -62,7 +62,7 @@ double value_at(const CsvTable& table, std::size_t row, std::size_t column) {
   if (text.empty() || text == "NA" || text == "NaN" || text == "nan") {
     refuse("a value is missing; fill it in, or leave the column out");
   }
-  const auto number = number_in<double>(text);
+  const auto number = parsed_number<double>(text);
   if (!number || !std::isfinite(*number)) {
     refuse(fmt::format("{} is no number; correct it, or leave the column out", excerpt(text)));
   }
