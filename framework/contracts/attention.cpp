@@ -2,6 +2,7 @@
 // before the mechanism sees it. Only integers are compared, so it costs no tensor operation.
 #include "framework/contracts/attention.h"
 
+#include <c10/util/Type.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -252,6 +253,19 @@ AttentionInput with_pairs(AttentionInput in) {
 }
 
 }  // namespace
+
+void ForwardState::each(const TensorVisit& visit) {
+  for (auto& [type, slot] : slots_) {
+    if (slot.each == nullptr) {
+      throw ConfigError(
+          fmt::format("train.recompute: layers keep a state for the next ones ({}) that does not "
+                      "name its tensors; give that struct a function each (ForwardState in "
+                      "framework/contracts/attention.h), or set train.recompute to none",
+                      c10::demangle(type.c_str())));
+    }
+    slot.each(slot.value, visit);
+  }
+}
 
 void AttentionLosses::add(const std::string& name, const Tensor& value) {
   if (!value.defined() || value.numel() != 1) {

@@ -13,7 +13,6 @@
 #include <string>
 #include <string_view>
 #include <typeinfo>
-#include <unordered_map>
 #include <vector>
 
 #include "framework/tensor/tensor.h"
@@ -197,19 +196,39 @@ struct AttentionTrace {
 
 /// State that the layers of one forward pass share, keyed by type: a plugin keeps what it needs
 /// under a struct of its own (Elliptical attention: the previous layer's values). A model makes one
-/// for each stack of layers and each forward pass, so nothing outlives the pass.
+/// for each stack of layers and each forward pass, so nothing outlives the pass. Layers can be
+/// computed again (recompute.h) where the struct names its tensors by a member function
+/// `void each(const TensorVisit& visit)`, which calls `visit` with every one of them.
 class ForwardState {
  public:
+  using TensorVisit = std::function<void(Tensor&)>;
+
   template <class T>
   T& of() {
-    std::any& slot = slots_[typeid(T).name()];
-    if (!slot.has_value()) slot = T{};
-    return *std::any_cast<T>(&slot);
+    Slot& slot = slots_[typeid(T).name()];
+    if (!slot.value.has_value()) {
+      slot.value = T{};
+      if constexpr (requires(T & state, const TensorVisit& visit) { state.each(visit); }) {
+        slot.each = [](std::any& value, const TensorVisit& visit) {
+          std::any_cast<T>(&value)->each(visit);
+        };
+      }
+    }
+    return *std::any_cast<T>(&slot.value);
   }
 
+  /// Calls `visit` with every tensor, in an order that depends on the types alone.
+  /// @throws ConfigError for a struct that does not name its tensors.
+  void each(const TensorVisit& visit);
+
  private:
-  std::unordered_map<std::string, std::any> slots_;
+  struct Slot {
+    std::any value;
+    void (*each)(std::any& value, const TensorVisit& visit) = nullptr;
+  };
+  std::map<std::string, Slot> slots_;
 };
+using TensorVisit = ForwardState::TensorVisit;
 
 /// What attentions add to a training step's loss, by name: scalars that the trainer weighs
 /// (`train.attention_losses`).
@@ -335,6 +354,7 @@ class Attention : public torch::nn::Module {
   /// Where losses are added from now on (`AttentionContext::losses`), whatever the model hands on;
   /// null: nowhere.
   void add_losses_to(AttentionLosses* losses) { losses_ = losses; }
+  AttentionLosses* losses() const { return losses_; }
   /// Whether what a query gives depends on which other queries there are (Sinkhorn's does, whose
   /// columns sum over queries). Then a model that reads some tokens alone must ask with all.
   virtual bool couples_queries() const { return false; }

@@ -19,6 +19,7 @@
 #include "framework/experiment/names.h"
 #include "framework/experiment/part.h"
 #include "framework/manifest/option_lookup.h"
+#include "framework/manifest/python_file.h"
 
 namespace attnlab {
 namespace {
@@ -162,6 +163,30 @@ void check_trace(const Experiment& experiment, const Catalogue& catalogue, Probl
       fmt::format("trace.record: 'key_norm_by_kind' takes the field 'kind', which dataset '{}' "
                   "does not give (it gives {}); leave it out",
                   dataset.name, text_of(given)));
+}
+
+/// What cannot be computed again in the backward pass.
+void check_recompute(const Experiment& experiment, const Catalogue& catalogue, Problems& problems) {
+  const Node* const key = find_key(experiment.resolved, "train.recompute");
+  if (experiment.train.recompute == "none" || key == nullptr) return;
+  const auto refuse = [&](const std::string& why) {
+    add_problem(problems, key->place(),
+                fmt::format("train.recompute: {}; leave it out, or choose another", why));
+  };
+  const auto known = [&](const Part& part) {
+    return experiment.resolved.find(name_of(part.kind)) != nullptr;
+  };
+  if (known(experiment.model) &&
+      !catalogue.find(Kind::model, lookup_name(experiment.model)).manifest->recompute) {
+    refuse(
+        fmt::format("model '{}' has no layers that can be computed again", experiment.model.name));
+  }
+  if (!known(experiment.attention)) return;
+  for (const Part* part : experiment.parts()) {
+    if (part->kind != Kind::attention || !is_python_name(part->path)) continue;
+    refuse(fmt::format("attention '{}' is a class in Python, which cannot be computed again",
+                       part->name));
+  }
 }
 
 /// Checks `evaluate`, which changes an experiment that is sound: of one that is not, the keys.
@@ -338,6 +363,7 @@ Experiment resolve_experiment(const Node& composed, const Catalogue& catalogue,
   // Every value is read; the rest is between them.
   const Node& train = resolved.at("train");
   if (!train.is_null()) check_train(experiment.train, train, problems);
+  check_recompute(experiment, catalogue, problems);
   check_trace(experiment, catalogue, problems);
   resolve_init(experiment, catalogue, beginning, problems, unfit);
   check_evaluations(experiment, catalogue, problems, unfit);

@@ -162,6 +162,7 @@ struct TrainOptions {
   std::int64_t accumulate = 1;
   std::int64_t parts = 1;
   std::int64_t processes = 1;
+  std::string recompute = "none";
   BatchingOptions batching;
   double clip_norm = 0;
   OptimizerOptions optimizer;
@@ -195,6 +196,9 @@ struct TrainOptions {
     v("processes", processes, counts_for(Role::none, range(1, 4096)),
       "processes of this machine that carry out the run together; a power of two that divides "
       "`parts`");
+    v("recompute", recompute, counts_for(Role::none, one_of("none", "layers")),
+      "layers: each layer keeps its inputs alone and is computed again in the backward pass: the "
+      "same numbers with the memory of one layer, for about a third more time");
     v("batching", batching, "what an epoch and a batch are made of");
     v("clip_norm", clip_norm, at_least(0), "largest L2 norm of the whole gradient; 0: no clipping");
     v("optimizer", optimizer, counts_for(Role::comparison), "how parameters move");

@@ -41,6 +41,7 @@ constexpr std::string manifest_text(const PluginInfo& info) {
     out.close('}');
   }
   if constexpr (kind == Kind::model || kind == Kind::task) out.member("ensemble", info.ensemble);
+  if constexpr (kind == Kind::model) out.member("recompute", info.recompute);
   out.key("options");
   write_schema<Options>(out);
   out.key("stamp");

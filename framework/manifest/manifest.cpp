@@ -85,6 +85,7 @@ Manifest parse_manifest(const std::string& text) {
   }
   // Not in attentions and datasets, nor in tasks of earlier contracts, which the stamp refuses.
   manifest.ensemble = root.value("ensemble", false);
+  manifest.recompute = root.value("recompute", false);  // of models
   manifest.options = schema_from(root.at("options"));
   for (const OptionSpec& option : manifest.options) {
     const bool own = manifest.kind == Kind::attention &&

@@ -22,6 +22,7 @@ struct Manifest {
   std::vector<std::string> stacks;     ///< of a model: PluginInfo::stacks
   std::map<std::string, bool> traits;  ///< of an attention
   bool ensemble = false;               ///< of a model or a task: PluginInfo::ensemble
+  bool recompute = false;              ///< of a model: PluginInfo::recompute
   Schema options;
   Stamp stamp;
   /// Of a Python file that is a plugin: its class (python_plugin.h). Empty: a library, or a file

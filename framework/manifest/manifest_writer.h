@@ -56,6 +56,8 @@ struct PluginInfo {
   /// A model that can hold many members (ModelSetup::members); a task whose `losses` of members are
   /// what `step` gives each of them.
   bool ensemble = false;
+  /// Of a model: its layers go through `recomputed` (framework/contracts/recompute.h).
+  bool recompute = false;
 };
 
 /// The number of the plugin contract; raised whenever a shared type or the entry changes meaning.

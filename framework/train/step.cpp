@@ -12,6 +12,7 @@
 #include "framework/base/text.h"
 #include "framework/config/compose.h"
 #include "framework/config/problems.h"
+#include "framework/contracts/recompute.h"
 #include "framework/train/parts.h"
 #include "framework/train/step_profile.h"
 
@@ -141,7 +142,9 @@ class PartLosses {
     {
       RECORD_USER_SCOPE(kForwardScope);
       const LossCollection collection(layers_, added);
+      const RecomputeLayers again(recomputes());
       loss = run_.task->step(step);
+      if (counts && recomputes() && again.count() == 0) refuse_recompute();
     }
     for (const auto& [name, values] : added.all()) names.insert(name);
     if (part.carried != nullptr) check_carried(*part.carried, part.batch.size);
@@ -152,6 +155,15 @@ class PartLosses {
 
  private:
   const OptionMap<double>& weights() const { return run_.experiment.train.attention_losses; }
+  bool recomputes() const { return run_.experiment.train.recompute == "layers"; }
+
+  [[noreturn]] void refuse_recompute() const {
+    const Node* const key = find_key(run_.experiment.resolved, "train.recompute");
+    throw ConfigError(key == nullptr ? Place() : key->place(),
+                      fmt::format("train.recompute: with these options no layer of model '{}' can "
+                                  "be computed again; leave it out",
+                                  run_.experiment.model.name));
+  }
 
   BuiltRun& run_;
   const StepContext& around_;

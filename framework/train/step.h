@@ -54,7 +54,8 @@ NamedTensors joined_rows(const std::vector<NamedTensors>& parts);
 /// added under that name. Stops at a part whose loss is not finite.
 /// @param batch  on the run's device
 /// @throws ShapeError for a loss that is not one number with a gradient, and for what the model
-///         carries with a gradient or with other rows than the batch.
+///         carries with a gradient or with other rows than the batch. ConfigError with the place of
+///         `train.recompute` where no layer went through `recomputed`.
 StepResult backward(BuiltRun& run, const Batch& batch, const StepContext& around = {});
 
 /// The same with `train.parts`: of the sum of w loss over the parts of all processes, divided by

@@ -107,11 +107,11 @@ void Training::rehearse() {
     const Batch& shown = batch->parts.front();
     summaries(shown.size > 1 ? slice(shown, 0, 1) : shown, carried_);
   }
-  if (train_.attention_losses.empty()) return;
+  if (train_.attention_losses.empty() && train_.recompute == "none") return;
   run_.model->train();
   run_.task->train();
   seed_step();
-  backward(*batch);  // which losses the layers add, only a step shows
+  backward(*batch);  // which losses layers add, and what can be computed again, only a step shows
 }
 
 /// @returns whether the chosen epoch's model is the present one, and still to be kept.

@@ -399,6 +399,7 @@ ATTNLAB_PLUGIN(model, CrossVit, CrossVitOptions,
                 .licence = "Apache-2.0",
                 .takes = {"image"},
                 .gives = {"logits"},
-                .needs = {"different_lengths"}})
+                .needs = {"different_lengths"},
+                .recompute = true})
 
 }  // namespace attnlab

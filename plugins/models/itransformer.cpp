@@ -102,6 +102,7 @@ ATTNLAB_PLUGIN(model, ITransformer, ITransformerOptions,
                 .licence = "Apache-2.0",
                 .takes = {"series", "future", "calendar?"},
                 .gives = {"forecast"},
-                .stacks = {"depth"}})
+                .stacks = {"depth"},
+                .recompute = true})
 
 }  // namespace attnlab

@@ -20,6 +20,7 @@
 
 #include <utility>
 
+#include "framework/contracts/recompute.h"
 #include "framework/nn/kernels/dropout.h"
 #include "framework/nn/modules/batch_norm.h"
 #include "framework/nn/modules/forecasting.h"
@@ -184,8 +185,16 @@ class PatchTst final : public Model {
     AttentionContext context{0, &state, pass.trace};
     Tensor logits;
     for (const std::shared_ptr<PatchLayer>& layer : layers_) {
-      x = options_.residual_logits ? with_logits(*layer, x, context, logits)
-                                   : layer->forward(x, context, {});
+      const auto pass = [layer, residual = options_.residual_logits](const std::vector<Tensor>& in,
+                                                                     AttentionContext& own) {
+        if (!residual) return std::vector<Tensor>{layer->forward(in[0], own, {}), {}};
+        Tensor given = in[1];
+        const Tensor y = with_logits(*layer, in[0], own, given);
+        return std::vector<Tensor>{y, given};
+      };
+      const std::vector<Tensor> out = recomputed(*layer, {x, logits}, context, pass);
+      x = out[0];
+      logits = out[1];
       ++context.layer;
     }
     x = head_->forward(x.reshape({examples, channels, -1}));
@@ -231,6 +240,7 @@ ATTNLAB_PLUGIN(model, PatchTst, PatchTstOptions,
                 .takes = {"series", "future"},
                 .gives = {"forecast"},
                 .needs = {"bias if residual_logits=true"},
-                .stacks = {"depth"}})
+                .stacks = {"depth"},
+                .recompute = true})
 
 }  // namespace attnlab

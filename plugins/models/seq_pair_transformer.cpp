@@ -20,6 +20,7 @@
 // Cost: O(depth n dim (n + dim)), and what the attention adds.
 #include <fmt/format.h>
 
+#include "framework/contracts/recompute.h"
 #include "framework/nn/attention/dot_product_attention.h"
 #include "framework/nn/modules/layers.h"
 #include "framework/nn/modules/multi_head_attention.h"
@@ -158,7 +159,12 @@ class SeqPairTransformer final : public Model {
     ForwardState state;
     AttentionContext context{0, &state, pass.trace};
     for (const auto& layer : layers_) {
-      x = layer->forward(x, sources, context);
+      const auto pass = [layer, rest = sources](const std::vector<Tensor>& in,
+                                                AttentionContext& own) {
+        const Sources all = {in[1], in[2], rest.key_valid, rest.query_valid};
+        return std::vector<Tensor>{layer->forward(in[0], all, own)};
+      };
+      x = recomputed(*layer, {x, sources.keys, sources.values}, context, pass)[0];
       ++context.layer;
     }
     return {{"logits", answered(norm_->forward(x), sources.query_valid)}};
@@ -319,6 +325,7 @@ ATTNLAB_PLUGIN(model, SeqPairTransformer, SeqPairOptions,
                 .takes = {"condition", "condition_valid", "content"},
                 .gives = {"logits"},
                 .stacks = {"depth"},
-                .ensemble = true})
+                .ensemble = true,
+                .recompute = true})
 
 }  // namespace attnlab

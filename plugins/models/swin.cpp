@@ -80,6 +80,7 @@ ATTNLAB_PLUGIN(model, SwinModel, SwinModelOptions,
                 .licence = "Apache-2.0",
                 .takes = {"image"},
                 .gives = {"logits", "layer_features?"},
-                .needs = {"bias", "pair_mask"}})
+                .needs = {"bias", "pair_mask"},
+                .recompute = true})
 
 }  // namespace attnlab

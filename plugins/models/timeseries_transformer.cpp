@@ -264,6 +264,7 @@ ATTNLAB_PLUGIN(model, TimeseriesTransformer, TimeseriesTransformerOptions,
                 .takes = {"series", "length"},
                 .gives = {"logits"},
                 .needs = {"relative_positions if positions=relative"},
-                .stacks = {"depth"}})
+                .stacks = {"depth"},
+                .recompute = true})
 
 }  // namespace attnlab

@@ -429,6 +429,7 @@ ATTNLAB_PLUGIN(model, Vit, VitOptions,
                 .licence = "Apache-2.0",
                 .takes = {"image", "masked? if mask_token=true"},
                 .gives = {"logits", "tokens", "layer_features?"},
-                .stacks = {"depth"}})
+                .stacks = {"depth"},
+                .recompute = true})
 
 }  // namespace attnlab

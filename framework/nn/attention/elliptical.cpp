@@ -19,6 +19,7 @@ struct EllipticalState {
   static constexpr std::int64_t kNone = -1;
   std::int64_t layer = kNone;
   Tensor values;
+  void each(const TensorVisit& visit) { visit(values); }
 };
 
 namespace {

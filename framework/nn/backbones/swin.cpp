@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "framework/contracts/recompute.h"
 #include "framework/nn/attention/attention_maps.h"
 #include "framework/nn/attention/dot_product_attention.h"
 #include "framework/nn/backbones/window_attention.h"
@@ -140,15 +141,22 @@ class Swin::Block : public torch::nn::Module {
 
   /// [B, h, w, dim] to the same.
   Tensor forward(const Tensor& x, const Tensor& valid, AttentionTrace* trace) const {
-    const Windows windows(x.size(1), x.size(2), side_, shift_, valid);
     AttentionContext context{layer_, nullptr, trace};
+    return recomputed(*this, {x}, context,
+                      [this, valid](const std::vector<Tensor>& in, AttentionContext& own) {
+                        return std::vector<Tensor>{pass(in[0], valid, own)};
+                      })[0];
+  }
+
+ private:
+  Tensor pass(const Tensor& x, const Tensor& valid, AttentionContext& context) const {
+    const Windows windows(x.size(1), x.size(2), side_, shift_, valid);
     const Tensor attended =
         windows.joined(attention_->forward(windows.cut(x), windows.visible(x.device()), context));
     const Tensor y = x + drop_->forward(attention_norm_->forward(attended));
     return y + drop_->forward(mlp_norm_->forward(mlp_->forward(y)));
   }
 
- private:
   std::int64_t side_, shift_, layer_;
   std::shared_ptr<WindowAttention> attention_;
   std::shared_ptr<LayerNorm> attention_norm_, mlp_norm_;

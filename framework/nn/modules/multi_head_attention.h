@@ -16,6 +16,10 @@
 // B, H, L, D], which moves nothing. Cost: O(L dim (heads head_dim)), and the attention.
 #pragma once
 
+#include <array>
+#include <utility>
+#include <vector>
+
 #include "framework/contracts/attention.h"
 #include "framework/nn/modules/layer_positions.h"
 #include "framework/nn/modules/layers.h"
@@ -48,6 +52,27 @@ struct AttentionExtras {
   /// logits as the bias (q_i + w) . r_{i-j} / sqrt(D), which no map of the attention changes.
   bool relative_as_bias = false;
   Tensor query_positions, key_positions;
+
+  /// Moves the tensors that a gradient may flow to behind others, for `recomputed` (recompute.h).
+  void take(std::vector<Tensor>& tensors) {
+    for (Tensor* own : flowing()) tensors.push_back(std::exchange(*own, {}));
+  }
+  /// The same with these tensors, the first of them at `first`.
+  AttentionExtras with(const std::vector<Tensor>& tensors, std::size_t first) const {
+    AttentionExtras all = *this;
+    for (Tensor* own : all.flowing()) *own = tensors.at(first++);
+    return all;
+  }
+
+ private:
+  std::array<Tensor*, 6> flowing() {
+    return {&bias,
+            &relative.keys,
+            &relative.content_bias,
+            &relative.position_bias,
+            &query_positions,
+            &key_positions};
+  }
 };
 
 /// What a layer keeps of earlier tokens, for text that is written token by token.

@@ -2,6 +2,8 @@
 
 #include <charconv>
 
+#include "framework/contracts/recompute.h"
+
 namespace attnlab {
 
 SumAndNorm Residual::normed(const LayerNorm& norm) const {
@@ -41,6 +43,19 @@ SumAndNorm TransformerLayer::begun(const Residual& before) const {
 
 Residual TransformerLayer::forward(const Residual& before, AttentionContext& context,
                                    const AttentionExtras& extras, const Tensor& memory) const {
+  AttentionExtras rest = extras;
+  std::vector<Tensor> inputs = {before.x, before.added, memory};
+  rest.take(inputs);
+  const std::vector<Tensor> out = recomputed(
+      *this, inputs, context, [this, rest](const std::vector<Tensor>& in, AttentionContext& own) {
+        const Residual passed = pass({in[0], in[1]}, own, rest.with(in, 3), in[2]);
+        return std::vector<Tensor>{passed.x, passed.added};
+      });
+  return {out[0], out[1]};
+}
+
+Residual TransformerLayer::pass(const Residual& before, AttentionContext& context,
+                                const AttentionExtras& extras, const Tensor& memory) const {
   if (!memory.defined()) {
     const SumAndNorm x = begun(before);
     return finished(x.sum, attention_->forward(x.norm, context, extras));

@@ -40,6 +40,7 @@ class TransformerLayer : public torch::nn::Module {
  public:
   TransformerLayer(const TransformerLayerOptions& options, const AttentionBuilder& attention);
 
+  /// Its inputs alone are kept where layers are computed again (recompute.h).
   /// @param before  [B, L, dim]
   /// @param memory  [B, m, dim], what this layer was given for the m tokens before: keys and values
   ///                are theirs and those of x; undefined: there are none
@@ -58,6 +59,9 @@ class TransformerLayer : public torch::nn::Module {
   void start_as_pytorch();
 
  private:
+  /// `forward`, which may be computed again.
+  Residual pass(const Residual& before, AttentionContext& context, const AttentionExtras& extras,
+                const Tensor& memory) const;
   /// The residual, and what attention reads of it.
   SumAndNorm begun(const Residual& before) const;
   /// From the residual and what attention gave.

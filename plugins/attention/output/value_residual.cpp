@@ -34,6 +34,7 @@ struct ValueResidualOptions {
 struct ValueResidualState {
   std::int64_t layer = 0;  ///< the last that came
   Tensor values;           ///< V_1 with its graph; undefined: no layer has come
+  void each(const TensorVisit& visit) { visit(values); }
 };
 
 class ValueResidual final : public DotProductAttention {

@@ -46,6 +46,7 @@ struct IndirectOptions {
 struct IndirectState {
   std::int64_t layer = -1;
   Tensor references;
+  void each(const TensorVisit& visit) { visit(references); }
 };
 
 class Indirect final : public DotProductAttention {

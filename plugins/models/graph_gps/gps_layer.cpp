@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "framework/contracts/recompute.h"
 #include "framework/nn/kernels/dropout.h"
 #include "framework/nn/modules/glorot.h"
 
@@ -124,8 +125,23 @@ Tensor GpsLayer::drop(const Tensor& x) const {
   return is_training() && dropout_ > 0 ? dropout(x, dropout_) : x;
 }
 
-GraphTokens GpsLayer::forward(const GraphTokens& tokens, const Edges* edges, const NodeSets& sets,
-                              AttentionContext& context) {
+GraphTokens GpsLayer::forward(const GraphTokens& tokens, const std::shared_ptr<const Edges>& edges,
+                              const NodeSets& sets, AttentionContext& context) {
+  NodeSets rest = sets;
+  std::vector<Tensor> inputs = {tokens.nodes, tokens.edges};
+  rest.extras().take(inputs);
+  const auto once = [this, edges, rest](const std::vector<Tensor>& in, AttentionContext& own) {
+    NodeSets all = rest;
+    all.extras() = rest.extras().with(in, 2);
+    const GraphTokens passed = pass({in[0], in[1]}, edges.get(), all, own);
+    return std::vector<Tensor>{passed.nodes, passed.edges};
+  };
+  const std::vector<Tensor> out = recomputed(*this, inputs, context, once);
+  return {out[0], out[1]};
+}
+
+GraphTokens GpsLayer::pass(const GraphTokens& tokens, const Edges* edges, const NodeSets& sets,
+                           AttentionContext& context) {
   const Tensor& h = tokens.nodes;
   GraphTokens result = tokens;
   if (transformer_ != nullptr) {

@@ -34,6 +34,7 @@ class NodeSets {
            const Tensor& pairs = {});
 
   const AttentionExtras& extras() const { return extras_; }
+  AttentionExtras& extras() { return extras_; }
   /// [N, C] to [1, N, C] or [B, L, C], and back.
   Tensor laid_out(const Tensor& nodes) const;
   Tensor nodes_of(const Tensor& laid_out) const;
@@ -48,13 +49,16 @@ class GpsLayer : public torch::nn::Module {
  public:
   GpsLayer(const GraphGpsOptions& options, std::int64_t index, const AttentionBuilder& attention);
 
+  /// Its inputs alone are kept where layers are computed again (recompute.h).
   /// @param edges  null without message passing; then tokens have no edges
-  GraphTokens forward(const GraphTokens& tokens, const Edges* edges, const NodeSets& sets,
-                      AttentionContext& context);
+  GraphTokens forward(const GraphTokens& tokens, const std::shared_ptr<const Edges>& edges,
+                      const NodeSets& sets, AttentionContext& context);
   /// Null without attention.
   const Attention* attention() const;
 
  private:
+  GraphTokens pass(const GraphTokens& tokens, const Edges* edges, const NodeSets& sets,
+                   AttentionContext& context);
   Tensor drop(const Tensor& x) const;
 
   std::shared_ptr<LocalLayer> local_of(const GraphGpsOptions& o, std::int64_t index) const;

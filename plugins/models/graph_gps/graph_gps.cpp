@@ -135,10 +135,10 @@ class GraphGps final : public Model {
     if (degrees_ != nullptr) {
       tokens.nodes = tokens.nodes + degrees_->forward(batch.fields.at(kEnds), nodes);
     }
-    std::optional<Edges> edges;
+    std::shared_ptr<const Edges> edges;
     if (options_.mpnn != "none") {
       const Tensor& ends = batch.fields.at(kEnds);
-      edges.emplace(wants_loops() ? with_own_loops(ends, nodes) : ends, nodes);
+      edges = std::make_shared<Edges>(wants_loops() ? with_own_loops(ends, nodes) : ends, nodes);
     }
     if (reads_edges()) {
       tokens.edges =
@@ -152,7 +152,7 @@ class GraphGps final : public Model {
     ForwardState state;
     AttentionContext context{0, &state, pass.trace};
     for (const auto& layer : layers_) {
-      tokens = layer->forward(tokens, edges ? &*edges : nullptr, sets, context);
+      tokens = layer->forward(tokens, edges, sets, context);
       ++context.layer;
     }
     if (norm_ != nullptr) tokens.nodes = norm_->forward(tokens.nodes);
@@ -379,6 +379,7 @@ ATTNLAB_PLUGIN(
                "lap_valid@node if encoding=laplacian"},
      .gives = {"logits if head=graph", "logits@node if head=node", "features@node if head=link"},
      .needs = {"bias if bias=distance", "bias if bias=edges", "pair_mask if attend=neighbours"},
-     .stacks = {"depth if global=true"}})
+     .stacks = {"depth if global=true"},
+     .recompute = true})
 
 }  // namespace attnlab

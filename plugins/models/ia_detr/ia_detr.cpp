@@ -313,6 +313,7 @@ ATTNLAB_PLUGIN(model, IaDetr, IaDetrOptions,
                           "layer_prompt_logits if decoder=double_cross",
                           "proposal_logits if proposals=true", "proposal_boxes if proposals=true",
                           "proposal_valid if proposals=true", "layer_features if contrast=true"},
-                .needs = {"bias", "different_lengths", "different_source", "padding"}})
+                .needs = {"bias", "different_lengths", "different_source", "padding"},
+                .recompute = true})
 
 }  // namespace attnlab

@@ -1,5 +1,7 @@
 #include "plugins/models/ia_detr/layers.h"
 
+#include "framework/contracts/recompute.h"
+
 namespace attnlab {
 namespace {
 
@@ -22,16 +24,30 @@ ReadingBlock::ReadingBlock(const LayerSizes& sizes, const AttentionBuilder& atte
 
 Tensor ReadingBlock::read_self(const Tensor& x, const Tensor& places, ForwardState* state,
                                AttentionTrace* trace, const AttentionExtras& extras) const {
-  const Tensor y = norm_->forward(x), placed = y + places;
+  AttentionExtras rest = extras;
+  std::vector<Tensor> inputs = {x, places};
+  rest.take(inputs);
   AttentionContext context{layer_, state, trace};
-  return x + attention_->forward(placed, placed, y, context, extras);
+  const auto pass = [this, rest](const std::vector<Tensor>& in, AttentionContext& own) {
+    const Tensor y = norm_->forward(in[0]), placed = y + in[1];
+    return std::vector<Tensor>{in[0] +
+                               attention_->forward(placed, placed, y, own, rest.with(in, 2))};
+  };
+  return recomputed(*this, inputs, context, pass)[0];
 }
 
 Tensor ReadingBlock::read(const Tensor& x, const Tensor& places, const Tensor& keys,
                           const Tensor& values, ForwardState* state, AttentionTrace* trace,
                           const AttentionExtras& extras) const {
+  AttentionExtras rest = extras;
+  std::vector<Tensor> inputs = {x, places, keys, values};
+  rest.take(inputs);
   AttentionContext context{layer_, state, trace};
-  return x + attention_->forward(norm_->forward(x) + places, keys, values, context, extras);
+  const auto pass = [this, rest](const std::vector<Tensor>& in, AttentionContext& own) {
+    return std::vector<Tensor>{in[0] + attention_->forward(norm_->forward(in[0]) + in[1], in[2],
+                                                           in[3], own, rest.with(in, 4))};
+  };
+  return recomputed(*this, inputs, context, pass)[0];
 }
 
 MlpBlock::MlpBlock(const LayerSizes& sizes) {
@@ -41,6 +57,13 @@ MlpBlock::MlpBlock(const LayerSizes& sizes) {
                                                                  .activation = Activation::relu,
                                                                  .hidden_dropout = sizes.dropout,
                                                                  .dropout = sizes.dropout}));
+}
+
+Tensor MlpBlock::forward(const Tensor& x) const {
+  AttentionContext context;
+  return recomputed(*this, {x}, context, [this](const std::vector<Tensor>& in, AttentionContext&) {
+    return std::vector<Tensor>{in[0] + mlp_->forward(norm_->forward(in[0]))};
+  })[0];
 }
 
 DeepHead::DeepHead(std::int64_t dim, std::int64_t out, bool start_at_zero) {

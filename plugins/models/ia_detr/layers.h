@@ -1,4 +1,5 @@
-// Layers of IA-DETR's encoder and decoder, norm first.
+// Layers of IA-DETR's encoder and decoder, norm first. Blocks keep their inputs alone where layers
+// are computed again (framework/contracts/recompute.h).
 #pragma once
 
 #include "framework/nn/modules/multi_head_attention.h"
@@ -36,7 +37,7 @@ class ReadingBlock : public torch::nn::Module {
 class MlpBlock : public torch::nn::Module {
  public:
   explicit MlpBlock(const LayerSizes& sizes);
-  Tensor forward(const Tensor& x) const { return x + mlp_->forward(norm_->forward(x)); }
+  Tensor forward(const Tensor& x) const;
 
  private:
   std::shared_ptr<LayerNorm> norm_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "framework/contracts/recompute.h"
+
 namespace attnlab {
 
 PointStem::PointStem(std::int64_t in, std::int64_t out) {
@@ -51,7 +53,15 @@ Tensor PointBlock::attend(const Tensor& x, PointLevel& level, AttentionContext& 
   return take_rows(y.reshape({-1, dim}), patches.places);
 }
 
-Tensor PointBlock::forward(const Tensor& x, PointLevel& level, AttentionContext& context) {
+Tensor PointBlock::forward(const Tensor& x, const std::shared_ptr<PointLevel>& level,
+                           AttentionContext& context) {
+  return recomputed(*this, {x}, context,
+                    [this, level](const std::vector<Tensor>& in, AttentionContext& own) {
+                      return std::vector<Tensor>{pass(in[0], *level, own)};
+                    })[0];
+}
+
+Tensor PointBlock::pass(const Tensor& x, PointLevel& level, AttentionContext& context) {
   const Tensor around = place_convolution_->forward(x, level.neighbours(3));
   Tensor y = x + place_norm_->forward(place_linear_->forward(around));
   // Row by row, as published: a branch is dropped for a voxel, not for a cloud.

@@ -40,13 +40,15 @@ struct PointBlockOptions {
 class PointBlock : public torch::nn::Module {
  public:
   PointBlock(const PointBlockOptions& options, const AttentionBuilder& attention);
-  /// [N, dim] to the same.
-  Tensor forward(const Tensor& x, PointLevel& level, AttentionContext& context);
+  /// [N, dim] to the same. Its input alone is kept where layers are computed again (recompute.h).
+  Tensor forward(const Tensor& x, const std::shared_ptr<PointLevel>& level,
+                 AttentionContext& context);
   const AttentionTraits& traits() const { return attention_->attention().traits(); }
   /// The groups that it attends in.
   const Patches& groups(PointLevel& level) const { return level.patches(number_, patch_size_); }
 
  private:
+  Tensor pass(const Tensor& x, PointLevel& level, AttentionContext& context);
   Tensor attend(const Tensor& x, PointLevel& level, AttentionContext& context);
 
   std::int64_t number_, patch_size_;

@@ -65,7 +65,7 @@ class PointTransformer final : public Model {
         levels.push_back(levels.back().level->pooled(curves()));
         x = pooling_[s - 1]->forward(x, levels.back().parents);
       }
-      x = through(encoder_[s], x, *levels[s].level, context);
+      x = through(encoder_[s], x, levels[s].level, context);
     }
     NamedTensors outputs;
     if (pass.trace != nullptr && pass.trace->weights) outputs = tokens_of(voxels, levels);
@@ -75,7 +75,7 @@ class PointTransformer final : public Model {
     }
     for (std::size_t s = decoder_.size(); s-- > 0;) {
       x = unpooling_[s]->forward(x, skips[s], levels[s + 1].parents);
-      x = through(decoder_[s], x, *levels[s].level, context);
+      x = through(decoder_[s], x, levels[s].level, context);
     }
     const Tensor logits = head_->forward(x);
     outputs.set("logits@voxel", voxels.in_order ? logits : take_rows(logits, voxels.back));
@@ -200,7 +200,7 @@ class PointTransformer final : public Model {
     return all;
   }
 
-  static Tensor through(const Blocks& blocks, Tensor x, PointLevel& level,
+  static Tensor through(const Blocks& blocks, Tensor x, const std::shared_ptr<PointLevel>& level,
                         AttentionContext& context) {
     for (const auto& block : blocks) {
       x = block->forward(x, level, context);
@@ -265,6 +265,7 @@ ATTNLAB_PLUGIN(model, PointTransformer, PointTransformerOptions,
                 .licence = "Apache-2.0",
                 .takes = {"grid@voxel", "feature@voxel"},
                 .gives = {"logits@voxel if head=point", "logits if head=cloud"},
-                .needs = {"padding"}})
+                .needs = {"padding"},
+                .recompute = true})
 
 }  // namespace attnlab

@@ -254,6 +254,7 @@ ATTNLAB_PLUGIN(model, Segmenter, SegmenterOptions,
                 .takes = {"image"},
                 .gives = {"mask_logits"},
                 .needs = {"bias if backbone=swin", "pair_mask if backbone=swin"},
-                .stacks = {"depth if backbone=vit", "decoder_depth if decoder=mask"}})
+                .stacks = {"depth if backbone=vit", "decoder_depth if decoder=mask"},
+                .recompute = true})
 
 }  // namespace attnlab

@@ -229,6 +229,7 @@ ATTNLAB_PLUGIN(
      .takes = {"tokens", "targets", "tokens_valid?"},
      .gives = {"nll", "answers if answers=true", "logits?"},
      .needs = {"causal", "relative_positions if positions=relative"},
-     .stacks = {"depth"}})
+     .stacks = {"depth"},
+     .recompute = true})
 
 }  // namespace attnlab

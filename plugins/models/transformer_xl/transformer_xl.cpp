@@ -330,6 +330,7 @@ ATTNLAB_PLUGIN(model, TransformerXl, TransformerXlOptions,
                 .gives = {"nll", "logits?"},
                 .needs = {"causal", "different_lengths",
                           "relative_positions if positions=relative"},
-                .stacks = {"depth"}})
+                .stacks = {"depth"},
+                .recompute = true})
 
 }  // namespace attnlab

@@ -274,7 +274,8 @@ TEST_F(ExperimentTest, HashDependsOnEveryOption) {
     const Node before = node;
     node.set_text(node.text() + "7");
     ++leaves;
-    const bool counts = &node != experiment.resolved.find("train")->find("processes");
+    const Node& train = *experiment.resolved.find("train");
+    const bool counts = &node != train.find("processes") && &node != train.find("recompute");
     EXPECT_EQ(hashes.insert(experiment.hash()).second, counts) << to_flow(node);
     node = before;
   };
