@@ -208,7 +208,7 @@ class KeptPass : public torch::CustomClassHolder {
   /// @param losses  where its attentions add losses; null: nowhere
   Given first(const variable_list& leaves, AttentionLosses*& losses) {
     const Buffers before = buffers_of(layer_);
-    const OwnLosses own(layer_, /*all=*/false);
+    OwnLosses own(layer_, /*all=*/false);
     losses = own.others();
     adds_losses_ = losses != nullptr;
     Given given = run(leaves);

@@ -36,7 +36,7 @@ class RecomputeLayers {
       const std::function<std::vector<Tensor>(const std::vector<Tensor>&, AttentionContext&)>&);
 
   bool on_;
-  std::int64_t count_ = 0;
+  mutable std::int64_t count_ = 0;  // also of an object that is const
   RecomputeLayers* outer_;
 };
 

@@ -3,6 +3,10 @@
 // Reads "steps N" and answers with a JSON list of N times in seconds; "quit" ends it. The model,
 // the optimiser and the memory settings are those of `attnlab run`.
 // --precision bfloat16 rounds the factors of products, as train.precision does.
+// --preset B takes another size. --recompute computes layers again, as train.recompute: layers
+// does.
+// --memory takes two steps with one thread and prints the largest number of bytes that tensors hold
+// ("tensors": with parameters and moments), and how many of them a step adds ("step"), instead.
 // --rates prints the floating-point operations of a step's products, and how many a second a large
 // product of matrices does here, instead: {"step": N, "product_a_second": N}.
 #include <ATen/Context.h>
@@ -12,10 +16,12 @@
 #include <chrono>
 #include <cmath>
 
+#include "framework/contracts/recompute.h"
 #include "framework/eval/classification.h"
 #include "framework/nn/kernels/linear.h"
 #include "framework/nn/kernels/precision.h"
 #include "framework/tensor/flop_counter.h"
+#include "framework/tensor/memory_meter.h"
 #include "framework/train/optimizer.h"
 #include "tests/benchmarks/timed.h"
 #include "tests/support/plugins.h"
@@ -25,9 +31,9 @@ namespace po = boost::program_options;
 namespace {
 
 struct Options {
-  std::string attention = "standard", precision = "float32";
+  std::string attention = "standard", precision = "float32", preset = "Ti";
   std::int64_t threads = 0, batch = 16, size = 224;
-  bool rates = false;
+  bool rates = false, recompute = false, memory = false;
 };
 
 Options parse(int argc, char** argv) {
@@ -35,7 +41,10 @@ Options parse(int argc, char** argv) {
   po::options_description all("attnlab_bench_vit_step");
   all.add_options()("help", "this text")("attention", po::value(&options.attention))(
       "threads", po::value(&options.threads), "0: all cores")("batch", po::value(&options.batch))(
-      "size", po::value(&options.size), "pixels of a side")(
+      "size", po::value(&options.size), "pixels of a side")("preset", po::value(&options.preset),
+                                                            "Ti, S, B, L or H")(
+      "recompute", po::bool_switch(&options.recompute), "compute layers again")(
+      "memory", po::bool_switch(&options.memory), "bytes of tensors")(
       "precision", po::value(&options.precision), "of products: float32, bfloat16")(
       "rates", po::bool_switch(&options.rates), "operations of a step, and a product's a second");
   attnlab::bench::read_options(argc, argv, all);
@@ -56,8 +65,10 @@ class Step {
  public:
   explicit Step(const Options& options)
       : model_(attnlab::testing::make_model("vit", info(options.size),
-                                            "{preset: Ti, patch_size: 16}", options.attention)),
-        optimizer_(parameters(*model_), {1e-3, 0.9, 0.999, 1e-8, 0.05}) {
+                                            "{preset: " + options.preset + ", patch_size: 16}",
+                                            options.attention)),
+        optimizer_(parameters(*model_), {1e-3, 0.9, 0.999, 1e-8, 0.05}),
+        recompute_(options.recompute) {
     batch_.fields.set("image", at::randn({options.batch, 3, options.size, options.size}));
     batch_.fields.set("class", at::randint(1000, {options.batch}, at::kLong));
     batch_.size = options.batch;
@@ -67,7 +78,10 @@ class Step {
   double seconds() {
     const auto begin = std::chrono::steady_clock::now();
     attnlab::ForwardPass pass;
-    const attnlab::NamedTensors outputs = model_->forward(batch_, pass);
+    const attnlab::NamedTensors outputs = [&] {
+      const attnlab::RecomputeLayers again(recompute_);
+      return model_->forward(batch_, pass);
+    }();
     const at::Tensor loss =
         attnlab::classification_loss(outputs.at("logits"), batch_.fields.at("class"), 0.0);
     loss.item<double>();
@@ -96,7 +110,23 @@ class Step {
   std::shared_ptr<attnlab::Model> model_;
   attnlab::Optimizer optimizer_;
   attnlab::Batch batch_;
+  bool recompute_;
 };
+
+nlohmann::json memory(const Options& options) {
+  std::int64_t all = 0;
+  {
+    const attnlab::MemoryMeter meter;
+    Step step(options);
+    for (int i = 0; i < 2; ++i) step.seconds();
+    all = meter.peak();
+  }
+  Step step(options);
+  step.seconds();  // the moments are made
+  const attnlab::MemoryMeter meter;
+  step.seconds();
+  return {{"tensors", all}, {"step", meter.peak()}};
+}
 
 /// Of the fastest of ten products of square matrices, by LibTorch and as linear maps have them.
 double operations_a_second_of_a_product() {
@@ -127,7 +157,11 @@ nlohmann::json rates(Step& step) {
 
 int main(int argc, char** argv) {
   const Options options = parse(argc, argv);
-  attnlab::bench::prepare(options.threads);
+  attnlab::bench::prepare(options.memory ? 1 : options.threads);
+  if (options.memory) {
+    std::cout << memory(options) << std::endl;
+    return 0;
+  }
   Step step(options);
   if (options.rates) {
     std::cout << rates(step) << std::endl;

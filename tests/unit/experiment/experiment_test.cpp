@@ -149,6 +149,12 @@ TEST_F(ExperimentTest, RefusesABatchThatDoesNotDivide) {
               says({"f.yaml:6:37:", "train.accumulate: 3", "train.batch_size 10"}));
 }
 
+TEST_F(ExperimentTest, RefusesToComputeLayersAgainOfAModelThatCannot) {
+  EXPECT_THAT(refusal(kImages + "train: {recompute: layers}\n"),
+              HasSubstr("f.yaml:6:20: train.recompute: model 'vit' has no layers"));
+  EXPECT_EQ(hash(kImages + "train: {recompute: none}\n"), hash(kImages));
+}
+
 TEST_F(ExperimentTest, RefusesANameThatIsNoFoldersName) {
   EXPECT_THAT(refusal(kImages + "name: a/b\n"), EndsWith("name: expected a word without slashes"));
   EXPECT_THAT(refusal(kImages + "name: [a]\n"), EndsWith("name: expected a string, found [a]"));
