@@ -163,6 +163,7 @@ struct TrainOptions {
   std::int64_t parts = 1;
   std::int64_t processes = 1;
   std::string recompute = "none";
+  std::int64_t zero = 0;
   BatchingOptions batching;
   double clip_norm = 0;
   OptimizerOptions optimizer;
@@ -199,6 +200,9 @@ struct TrainOptions {
     v("recompute", recompute, counts_for(Role::none, one_of("none", "layers")),
       "layers: each layer keeps its inputs alone and is computed again in the backward pass: the "
       "same numbers with the memory of one layer, for about a third more time");
+    v("zero", zero, counts_for(Role::none, range(0, 1)),
+      "stage of ZeRO, with the same bits. 1: each process keeps the optimiser's moments of its "
+      "share of the parameters; 0: each keeps all of them");
     v("batching", batching, "what an epoch and a batch are made of");
     v("clip_norm", clip_norm, at_least(0), "largest L2 norm of the whole gradient; 0: no clipping");
     v("optimizer", optimizer, counts_for(Role::comparison), "how parameters move");

@@ -65,10 +65,12 @@ constexpr const char* kSeed = "seed";
 constexpr const char* kEpoch = "epoch";  // of weights alone: after which they stood so
 
 /// Of names, shapes, dtypes and bytes of all tensors, and of all metadata but itself.
-std::string checksum_of(const TensorFile& file) {
+/// @param numbers  as of `write_safetensors`
+std::string checksum_of(const TensorFile& file, const TensorNumbers& numbers = nullptr) {
   std::uint64_t hash = 0;
   for (const auto& [name, tensor] : file.tensors) {
-    const Tensor dense = tensor.detach().to(at::kCPU).contiguous();
+    const Tensor held = numbers ? numbers(name, tensor) : tensor;
+    const Tensor dense = held.detach().to(at::kCPU).contiguous();
     hash = content_fingerprint(fmt::format("{} {}", name, describe(dense)), hash);
     hash = content_fingerprint({static_cast<const char*>(dense.data_ptr()), dense.nbytes()}, hash);
   }
@@ -254,9 +256,9 @@ TensorFile read_sealed(const std::string& path) {
                   path));
 }
 
-void write_sealed(const std::string& path, TensorFile file) {
-  file.metadata[kChecksum] = checksum_of(file);
-  write_safetensors(path, file);
+void write_sealed(const std::string& path, TensorFile file, const TensorNumbers& numbers) {
+  file.metadata[kChecksum] = checksum_of(file, numbers);
+  write_safetensors(path, file, numbers);
 }
 
 SavedModules modules_of(const BuiltRun& run) {
@@ -284,7 +286,12 @@ void write_checkpoint(const std::string& path, const CheckpointParts& parts,
   });
   const std::string lines = check_of_lines(path, position.metrics_bytes);
   if (!lines.empty()) file.metadata[kLinesCheck] = lines;
-  write_sealed(path, std::move(file));
+  if (parts.optimizer.is_whole()) return write_sealed(path, std::move(file));
+  // One tensor at a time: all processes' shares may be more than this one has room for.
+  write_sealed(path, std::move(file), [&](const std::string& name, const Tensor& tensor) {
+    return tensor.is_meta() ? parts.optimizer.collect(name.substr(kOptimizer.size())) : tensor;
+  });
+  parts.optimizer.end_collecting();
 }
 
 Position read_checkpoint(const std::string& path, const CheckpointParts& parts,

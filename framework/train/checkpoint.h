@@ -36,7 +36,8 @@ struct Position {
 /// file.
 TensorFile read_sealed(const std::string& path);
 /// Writes a file with a checksum. @param file  whose metadata has a `hash`
-void write_sealed(const std::string& path, TensorFile file);
+/// @param numbers  as of `write_safetensors`; asked twice for each tensor
+void write_sealed(const std::string& path, TensorFile file, const TensorNumbers& numbers = nullptr);
 
 /// Modules, each with what stands before its tensors' names in a file.
 using SavedModules = std::vector<std::pair<std::string, torch::nn::Module*>>;
@@ -57,6 +58,8 @@ struct CheckpointParts {
   NamedTensors& carried;
 };
 
+/// The same file, whether the optimiser remembers all here or in shares: of several processes with
+/// shares, process 0 writes, and the others call `Optimizer::hand_over`.
 void write_checkpoint(const std::string& path, const CheckpointParts& parts,
                       const Position& position, const FileOwner& owner);
 

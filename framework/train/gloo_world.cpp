@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <thread>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -146,10 +147,11 @@ class GlooWorld final : public World {
     attempt([&] {
       std::vector<at::Tensor> sent = {mine}, received = {theirs};
       const int other = static_cast<int>(partner);
-      tag_ = (tag_ + 1) % (1 << 20);  // the same in both
+      int& tag = tags_[partner];
+      tag = (tag + 1) % (1 << 20);  // the same in both
       c10::intrusive_ptr<c10d::Work> sending, receiving;
-      if (theirs.numel() > 0) receiving = group_->recv(received, other, tag_);
-      if (mine.numel() > 0) sending = group_->send(sent, other, tag_);
+      if (theirs.numel() > 0) receiving = group_->recv(received, other, tag);
+      if (mine.numel() > 0) sending = group_->send(sent, other, tag);
       if (receiving) receiving->wait(patience_);
       if (sending) sending->wait(patience_);
     });
@@ -330,8 +332,8 @@ class GlooWorld final : public World {
   }
 
   Milliseconds patience_;
-  int tag_ = 0;        ///< of the last exchange
-  bool mute_ = false;  ///< the store does not answer
+  std::map<std::int64_t, int> tags_;  ///< of the last exchange with each partner
+  bool mute_ = false;                 ///< the store does not answer
   std::vector<std::string> who_;
   StorePointer store_;
   GroupPointer group_;

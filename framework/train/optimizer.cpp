@@ -56,7 +56,8 @@ UpdateRule rule_of(const std::string& name) {
 
 }  // namespace
 
-Optimizer::Optimizer(std::vector<OptimizedParameter> parameters, const OptimizerSettings& settings)
+Optimizer::Optimizer(std::vector<OptimizedParameter> parameters, const OptimizerSettings& settings,
+                     std::shared_ptr<World> world)
     : rule_{.rule = settings.rule,
             .beta1 = settings.beta1,
             .beta2 = settings.beta2,
@@ -66,7 +67,6 @@ Optimizer::Optimizer(std::vector<OptimizedParameter> parameters, const Optimizer
       max_gradient_norm_(settings.max_gradient_norm),
       pace_{.learning_rate = settings.learning_rate, .weight_decay = settings.weight_decay} {
   check(settings);
-  const bool sgd = settings.rule == UpdateRule::sgd;
   std::set<std::string> names;
   for (OptimizedParameter& given : parameters) {
     if (!given.parameter.defined() || !given.parameter.is_floating_point()) {
@@ -78,11 +78,30 @@ Optimizer::Optimizer(std::vector<OptimizedParameter> parameters, const Optimizer
       throw ShapeError(fmt::format("optimiser: two parameters are called '{}'", given.name));
     }
     Item item{.given = std::move(given)};
-    const Tensor data = item.given.parameter.detach();
-    if (!sgd || settings.momentum > 0) item.average = at::zeros_like(data);
-    if (!sgd) item.square = at::zeros_like(data);
+    item.own.size = item.given.parameter.numel();
     items_.push_back(std::move(item));
   }
+  if (world != nullptr && world->size() > 1) share_out(std::move(world));
+  const bool sgd = settings.rule == UpdateRule::sgd;
+  for (Item& item : items_) {
+    const Tensor data = item.part(item.given.parameter.detach());
+    if (!sgd || settings.momentum > 0) item.average = at::zeros_like(data);
+    if (!sgd) item.square = at::zeros_like(data);
+  }
+}
+
+/// LAMB looks at the norms of whole parameters. What is no plain memory of floats is updated by
+/// tensor operations, whose last digits may depend on where a tensor begins.
+void Optimizer::share_out(std::shared_ptr<World> world) {
+  std::vector<SharedParameter> parameters;
+  parameters.reserve(items_.size());
+  for (const Item& item : items_) {
+    const Tensor& parameter = item.given.parameter;
+    parameters.push_back({.length = parameter.numel(),
+                          .whole = rule_.rule == UpdateRule::lamb || !is_plain_float(parameter)});
+  }
+  shares_.emplace(std::move(world), parameters);
+  for (std::size_t i = 0; i < items_.size(); ++i) items_[i].own = shares_->own(i);
 }
 
 bool Optimizer::moves(const Item& item) const {
@@ -109,19 +128,27 @@ void Optimizer::step(double factor) {
   ++steps_;
   std::vector<ParameterUpdate> updates;
   updates.reserve(items_.size());
-  for (Item& item : items_) {
+  std::vector<std::size_t> moved;
+  std::vector<Tensor> parameters;
+  for (std::size_t i = 0; i < items_.size(); ++i) {
+    Item& item = items_[i];
     if (!moves(item)) continue;
     const OptimizedParameter& given = item.given;
+    moved.push_back(i);
+    parameters.push_back(given.parameter);
+    ++item.steps;
+    if (item.own.size == 0) continue;
     updates.push_back(
-        {.parameter = given.parameter,
-         .gradient = item.gradient(),
+        {.parameter = item.part(given.parameter),
+         .gradient = item.part(item.gradient()),
          .average = item.average,
          .square = item.square,
          .learning_rate = pace_.learning_rate * given.lr_scale,
          .weight_decay = given.decays ? given.weight_decay.value_or(pace_.weight_decay) : 0,
-         .step = ++item.steps});
+         .step = item.steps});
   }
   apply_updates(rule_, updates, factor);
+  if (shares_) shares_->spread(moved, parameters);
 }
 
 void Optimizer::zero_grad() {
@@ -144,9 +171,40 @@ NamedTensors Optimizer::state() const {
   state.set("step", at::scalar_tensor(steps_, at::kLong));
   for (const Item& item : items_) {
     state.set("step." + item.given.name, at::scalar_tensor(item.steps, at::kLong));
-    for (const auto& [name, tensor] : memory_of(item)) state.set(name, tensor);
+    const Tensor& like = item.given.parameter;
+    for (const auto& [name, tensor] : memory_of(item)) {
+      const auto options = tensor.options().device(at::kMeta);
+      state.set(name, item.is_whole() ? tensor : at::empty(like.sizes(), options));
+    }
   }
   return state;
+}
+
+Tensor Optimizer::joined(const std::string& name) const {
+  for (std::size_t i = 0; i < items_.size(); ++i) {
+    if (!name.ends_with(items_[i].given.name)) continue;
+    for (const auto& [own, tensor] : memory_of(items_[i])) {
+      if (own == name) return shares_->whole(i, tensor, items_[i].given.parameter);
+    }
+  }
+  throw Error("optimiser: remembers no " + name);
+}
+
+Tensor Optimizer::collect(const std::string& name) const {
+  shares_->world().gather(name);
+  return joined(name);
+}
+
+void Optimizer::end_collecting() const {
+  if (shares_) shares_->world().gather("");
+}
+
+void Optimizer::hand_over() const {
+  if (!shares_) return;
+  for (std::string wanted = shares_->world().gather("").front(); !wanted.empty();
+       wanted = shares_->world().gather("").front()) {
+    joined(wanted);
+  }
 }
 
 void Optimizer::load_state(const NamedTensors& state) {
@@ -165,7 +223,7 @@ void Optimizer::load_state(const NamedTensors& state) {
   }
   for (Item& item : items_) {
     item.steps = state.at("step." + item.given.name).item<std::int64_t>();
-    for (const auto& [name, tensor] : memory_of(item)) tensor.copy_(state.at(name));
+    for (const auto& [name, tensor] : memory_of(item)) tensor.copy_(item.part(state.at(name)));
   }
   steps_ = state.at("step").item<std::int64_t>();
 }
@@ -189,9 +247,9 @@ OptimizerSettings settings_of(const OptimizerOptions& options) {
 }  // namespace
 
 Optimizer make_optimizer(std::vector<OptimizedParameter> parameters,
-                         const OptimizerOptions& options) {
+                         const OptimizerOptions& options, std::shared_ptr<World> world) {
   apply_groups(parameters, options);
-  return {std::move(parameters), settings_of(options)};
+  return {std::move(parameters), settings_of(options), std::move(world)};
 }
 
 void check_optimizer(std::vector<OptimizedParameter> parameters, const OptimizerOptions& options) {

@@ -460,7 +460,9 @@ std::vector<OptimizedParameter> trained_parameters(const BuiltRun& run) {
 }
 
 Optimizer make_optimizer(const BuiltRun& run) {
-  return make_optimizer(trained_parameters(run), run.experiment.train.optimizer);
+  const TrainOptions& train = run.experiment.train;
+  return make_optimizer(trained_parameters(run), train.optimizer,
+                        train.zero > 0 ? run.world : nullptr);
 }
 
 }  // namespace attnlab

@@ -192,7 +192,7 @@ void Training::write_position() {
   const WorkToSave saving;  // the steps since the last checkpoint
   home_.check("training");
   NamedTensors carried = all_rows();
-  if (!writes()) return;
+  if (!writes()) return parts_.optimizer.hand_over();
   log_->sync();  // the checkpoint says which lines belong to it
   position_.metrics_bytes = log_->size();
   position_.seconds = seconds_before_ + seconds_since(began_);
@@ -497,8 +497,10 @@ void Training::go_on_without(RunState state, const std::string& reason) {
   if (std::exchange(ended_, true)) return;
   home_.go_back();
   if (log_ == nullptr) return;  // it does not write, or has not begun
-  // The weights are those of the last whole step. Rows that others carried are gone with them.
-  if ((between_epochs() || !continuing_) && !trained() && position_.step > 0) {
+  // The weights are those of the last whole step. Rows that others carried are gone with them, and
+  // so are their shares of the optimiser's moments; with shares they may stand within a step.
+  const bool has_all = parts_.optimizer.is_whole() && (between_epochs() || !continuing_);
+  if (has_all && !trained() && position_.step > 0) {
     continuing_ = false;
     carried_ = {};
     save();

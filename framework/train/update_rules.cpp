@@ -23,11 +23,6 @@ struct Chunk {
   std::size_t update;  ///< which it is of
 };
 
-bool is_plain_float(const Tensor& tensor) {
-  return tensor.layout() == at::kStrided && tensor.device().is_cpu() &&
-         tensor.scalar_type() == at::kFloat && tensor.is_contiguous();
-}
-
 /// Calls work(i) for i in [0, count) on all threads.
 template <class Work>
 void in_parallel(std::size_t count, const Work& work) {
@@ -213,6 +208,11 @@ class FastUpdates {
 };
 
 }  // namespace
+
+bool is_plain_float(const Tensor& tensor) {
+  return tensor.layout() == at::kStrided && tensor.device().is_cpu() &&
+         tensor.scalar_type() == at::kFloat && tensor.is_contiguous();
+}
 
 void apply_updates(const RuleSettings& settings, const std::vector<ParameterUpdate>& updates,
                    double factor) {

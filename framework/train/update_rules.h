@@ -58,6 +58,10 @@ struct ParameterUpdate {
   std::int64_t step = 1;    ///< t: 1 for the parameter's first update
 };
 
+/// Whether a tensor is float32 in plain memory of the CPU: each number of such a parameter is
+/// updated by itself, wherever it lies (but for LAMB's norms).
+bool is_plain_float(const Tensor& tensor);
+
 /// Updates parameters and what is remembered of them in place. The numbers do not depend on the
 /// number of threads.
 /// @param factor  multiplies every gradient.

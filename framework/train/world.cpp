@@ -116,6 +116,17 @@ void tree_sum(World& world, std::vector<Tensor>& tensors) {
   }
 }
 
+void all_gather(World& world, const Tensor& flat, const std::vector<std::int64_t>& cuts) {
+  const auto of_group = [&](std::int64_t first, std::int64_t count) {
+    const std::int64_t begin = cuts[static_cast<std::size_t>(first)];
+    return flat.narrow(0, begin, cuts[static_cast<std::size_t>(first + count)] - begin);
+  };
+  for (std::int64_t count = 1; count < world.size(); count *= 2) {
+    const std::int64_t own = world.rank() & ~(count - 1), other = own ^ count;
+    world.exchange(of_group(own, count), of_group(other, count), world.rank() ^ count);
+  }
+}
+
 /// The last node is the whole of what stands below its parent: it becomes that.
 void TreeSum::rise() {
   Node last = std::move(nodes_.back());

@@ -71,8 +71,10 @@ class World {
   void meet() { gather(""); }
   /// What process 0 decides.
   bool first_says(bool mine);
-  /// Gives a partner `mine` and takes as many numbers from it.
-  /// @param mine, theirs  contiguous, on the CPU, of one dtype; not of one memory
+  /// Gives a partner `mine` and takes `theirs` from it. Both partners make this call, in the same
+  /// order; others need not.
+  /// @param mine, theirs  contiguous, on the CPU, of one dtype; not of one memory; either may be
+  ///                      empty. `theirs` is as long as what the partner gives.
   virtual void exchange(const Tensor& mine, const Tensor& theirs, std::int64_t partner) = 0;
 
   /// From here on, `asked` is heard at each `gather`; it must outlive this.
@@ -101,6 +103,12 @@ class World {
 /// Adds the tensors of all processes in tree order, in place; in all, the same bits are there then.
 /// @param tensors  in each process as many, of the same shapes and dtypes; on any device
 void tree_sum(World& world, std::vector<Tensor>& tensors);
+
+/// Pieces of a list of numbers, one of each process, become the whole list in all of them, in
+/// log2 W messages (recursive doubling).
+/// @param flat  [n], contiguous, on the CPU: this process's piece is there, the others are filled in
+/// @param cuts  process r has [cuts[r], cuts[r + 1])
+void all_gather(World& world, const Tensor& flat, const std::vector<std::int64_t>& cuts);
 
 /// The sum over a process's own parts, or of a process that has all of them: lists of tensors are
 /// added in the order of parts. Of a part that is not there, or of an undefined tensor, nothing is

@@ -180,8 +180,7 @@ void run_job_together(const RunJob& job, Registry& registry, const Arguments& ar
   const bool accept = arguments.has("accept-changes");
   if (!job.note.empty()) progress.say(job.note);
   if (world->first_says(world->first() && finished_before(job, progress))) return;
-  BuiltRun run = ready_run(job, registry, accept);
-  run.world = world;
+  BuiltRun run = ready_run(job, registry, accept, nullptr, world);
   check_same_run(*world, job, run);
   tell_left_out(run, progress);
   tell_products(run, progress);

@@ -184,8 +184,9 @@ void note_changes(BuiltRun& run, const RunJob& job, Registry& registry, bool acc
 }
 
 BuiltRun ready_run(const RunJob& job, Registry& registry, bool accept,
-                   std::shared_ptr<Dataset> dataset) {
+                   std::shared_ptr<Dataset> dataset, const std::shared_ptr<World>& world) {
   BuiltRun run = build_run(job.experiment, job.seed, registry, std::move(dataset));
+  run.world = world;
   check_tasks(run, registry);
   note_changes(run, job, registry, accept);
   initialise(run, job.folder, registry.catalogue());

@@ -47,9 +47,11 @@ void note_changes(BuiltRun& run, const RunJob& job, Registry& registry, bool acc
 /// Builds a run that is ready to be trained from where it stands.
 /// @param accept   go on although plugins, data or attnlab changed since it began
 /// @param dataset  its data, where they are open already
+/// @param world    the processes that carry it out
 /// @throws ConfigError naming what changed.
 BuiltRun ready_run(const RunJob& job, Registry& registry, bool accept,
-                   std::shared_ptr<Dataset> dataset = nullptr);
+                   std::shared_ptr<Dataset> dataset = nullptr,
+                   const std::shared_ptr<World>& world = World::alone());
 
 /// What `held` would refuse. @throws as `held`.
 void check_place(const RunJob& job);

@@ -69,6 +69,7 @@ void check_together(World& world, const std::vector<RunJob>& jobs) {
     }
     lines.emplace_back(
         "run", fmt::format("{}, {}", job.folder.place(), name_of(job.folder.status().state)));
+    lines.emplace_back("train.zero", std::to_string(job.experiment.train.zero));
   }
   agree(world, lines,
         "all processes must be started with one command, by one attnlab, and see one folder of "

@@ -258,30 +258,32 @@ std::string name_of_dtype(const std::string& name, const Tensor& tensor) {
                               excerpt(name), describe(tensor)));
 }
 
+using NamedTensor = std::pair<std::string, Tensor>;
+
 /// The tensors in the order of their data: largest elements first, so that all are aligned.
-std::vector<const Tensor*> data_order(const TensorFile& file) {
+std::vector<const NamedTensor*> data_order(const TensorFile& file) {
   if (file.tensors.size() > kMostTensors) {
     throw DataError(
         fmt::format("{} tensors are more than a file holds here ({}); write several files",
                     file.tensors.size(), kMostTensors));
   }
-  std::vector<const Tensor*> order;
-  for (const auto& [name, tensor] : file.tensors) {
-    name_of_dtype(name, tensor);  // refuses what cannot be saved
-    order.push_back(&tensor);
+  std::vector<const NamedTensor*> order;
+  for (const NamedTensor& item : file.tensors) {
+    name_of_dtype(item.first, item.second);  // refuses what cannot be saved
+    order.push_back(&item);
   }
-  std::stable_sort(order.begin(), order.end(), [](const Tensor* a, const Tensor* b) {
-    return a->element_size() > b->element_size();
+  std::stable_sort(order.begin(), order.end(), [](const NamedTensor* a, const NamedTensor* b) {
+    return a->second.element_size() > b->second.element_size();
   });
   return order;
 }
 
-std::string header_text(const TensorFile& file, const std::vector<const Tensor*>& order) {
+std::string header_text(const TensorFile& file, const std::vector<const NamedTensor*>& order) {
   std::map<const Tensor*, std::uint64_t> begins;
   std::uint64_t end = 0;
-  for (const Tensor* tensor : order) {
-    begins[tensor] = end;
-    end += tensor->nbytes();
+  for (const NamedTensor* item : order) {
+    begins[&item->second] = end;
+    end += item->second.nbytes();
   }
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
   if (!file.metadata.empty()) json[kMetadata] = file.metadata;
@@ -376,16 +378,18 @@ TensorFile read_safetensors(const std::string& path) {
   return file;
 }
 
-void write_safetensors(const std::string& path, const TensorFile& file) {
-  const std::vector<const Tensor*> order = data_order(file);
+void write_safetensors(const std::string& path, const TensorFile& file,
+                       const TensorNumbers& numbers) {
+  const std::vector<const NamedTensor*> order = data_order(file);
   const std::string header = header_text(file, order);
   const std::uint64_t size = header.size();
   AtomicFile out(path);
   Blocks blocks(out);
   blocks.write({reinterpret_cast<const char*>(&size), sizeof size});
   blocks.write(header);
-  for (const Tensor* tensor : order) {
-    const Tensor dense = tensor->detach().to(at::kCPU).contiguous();
+  for (const NamedTensor* item : order) {
+    const Tensor held = numbers ? numbers(item->first, item->second) : item->second;
+    const Tensor dense = held.detach().to(at::kCPU).contiguous();
     blocks.write({static_cast<const char*>(dense.data_ptr()), dense.nbytes()});
   }
   blocks.hand_on();

@@ -8,6 +8,7 @@
 // sorted by size of element, so each tensor is aligned to it; the JSON keeps the caller's order.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 
@@ -20,6 +21,9 @@ struct TensorFile {
   std::map<std::string, std::string> metadata;
 };
 
+/// What has the numbers of a tensor of a file, in its shape and dtype.
+using TensorNumbers = std::function<Tensor(const std::string& name, const Tensor& tensor)>;
+
 /// Reads a whole file; tensors in the order of the header, on the CPU. Nothing is allocated before
 /// the header is found to agree with the size of the file.
 /// @throws FileError when it cannot be read, DataError with the path when its content is damaged.
@@ -27,7 +31,11 @@ TensorFile read_safetensors(const std::string& path);
 
 /// Writes a file that appears complete or not at all (`AtomicFile`). Dtypes float64, float32,
 /// float16, bfloat16, int64, int32, int16, int8, uint8 and bool; tensors may lie on any device.
+/// @param numbers  what holds the numbers of a tensor of the file, asked for when they are written:
+///                 that of the file may be on the device `meta`, which takes no memory; null: the
+///                 file's own do
 /// @throws FileError, DataError for a tensor or text that the format cannot hold.
-void write_safetensors(const std::string& path, const TensorFile& file);
+void write_safetensors(const std::string& path, const TensorFile& file,
+                       const TensorNumbers& numbers = nullptr);
 
 }  // namespace attnlab
