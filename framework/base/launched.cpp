@@ -105,6 +105,10 @@ std::optional<Launched> launched_as() {
   return launched_as([](const char* name) { return std::getenv(name); });
 }
 
+std::int64_t gpu_of(const std::optional<Launched>& launched, std::int64_t count) {
+  return launched ? launched->local % count : 0;
+}
+
 std::string first_host(const std::string& list) {
   const std::size_t end = list.find_first_of(",[");
   if (end == std::string::npos || list[end] == ',') return list.substr(0, end);

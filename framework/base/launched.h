@@ -38,6 +38,10 @@ std::optional<Launched> launched_as(const Variable& variable);
 /// By the environment of this process.
 std::optional<Launched> launched_as();
 
+/// Which of its machine's GPUs a process takes, of `count`: processes of one run take them in turn,
+/// one by itself takes the first.
+std::int64_t gpu_of(const std::optional<Launched>& launched, std::int64_t count);
+
 /// The first host of a list as Slurm writes it: "node[07-09,12],login" is node07.
 std::string first_host(const std::string& list);
 

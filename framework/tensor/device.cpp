@@ -61,10 +61,7 @@ at::Device device_of(const std::string& name) {
     throw ConfigError(
         "train.device: cuda: this LibTorch has no CUDA, or there is no GPU; use train.device=cpu");
   }
-  // Processes of one run that share a machine take its GPUs in turn.
-  const std::optional<Launched> launched = launched_as();
-  const std::int64_t count = at::detail::getCUDAHooks().getNumGPUs();
-  const std::int64_t index = launched ? launched->local % count : 0;
+  const std::int64_t index = gpu_of(launched_as(), at::detail::getCUDAHooks().getNumGPUs());
   return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(index));
 }
 

@@ -75,8 +75,8 @@ class Optimizer {
 
   /// `step` [] int64, and of every parameter `step.NAME` [] int64, its own updates, and in its
   /// shape `exp_avg.NAME` and `exp_avg_sq.NAME`, or `momentum_buffer.NAME` of SGD with momentum.
-  /// What is remembered is the optimiser's own tensors, not copies; what other processes have a part
-  /// of is of the device `meta`, without numbers.
+  /// What is remembered is the optimiser's own tensors, not copies; what other processes have a
+  /// part of is of the device `meta`, without numbers.
   NamedTensors state() const;
   /// Whether this process remembers all by itself.
   bool is_whole() const { return !shares_; }
@@ -95,7 +95,7 @@ class Optimizer {
   /// A parameter with what is remembered of it.
   struct Item {
     OptimizedParameter given;
-    Piece own{};                 ///< of its numbers, what this process remembers and updates
+    ParameterShare own{};        ///< of its numbers, what this process remembers and updates
     Tensor average{}, square{};  ///< undefined where the rule has none; [own.size] of a piece
     std::int64_t steps = 0;
 

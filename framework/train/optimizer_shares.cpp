@@ -24,7 +24,7 @@ OptimizerShares::OptimizerShares(std::shared_ptr<World> world,
   }
 }
 
-Piece OptimizerShares::piece(std::size_t parameter, std::int64_t rank) const {
+ParameterShare OptimizerShares::piece(std::size_t parameter, std::int64_t rank) const {
   const auto process = static_cast<std::size_t>(rank);
   const std::int64_t begin = std::max(begins_[parameter], cuts_[process]);
   const std::int64_t end = std::min(begins_[parameter + 1], cuts_[process + 1]);
@@ -73,7 +73,7 @@ Tensor OptimizerShares::whole(std::size_t parameter, const Tensor& mine, const T
   }
   Tensor all = at::empty(like.sizes(), like.scalar_type());
   for (std::int64_t rank = 0; rank < world_->size(); ++rank) {
-    const Piece theirs = piece(parameter, rank);
+    const ParameterShare theirs = piece(parameter, rank);
     if (theirs.size == 0) continue;
     const Tensor place = theirs.of(all);
     if (rank == 0) {

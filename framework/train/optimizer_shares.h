@@ -18,12 +18,12 @@
 namespace attnlab {
 
 /// Consecutive numbers of a tensor.
-struct Piece {
+struct ParameterShare {
   std::int64_t begin = 0, size = 0;
 
   /// @param tensor  contiguous; @returns [size], of the same memory
   Tensor of(const Tensor& tensor) const { return tensor.reshape(-1).narrow(0, begin, size); }
-  bool operator==(const Piece&) const = default;
+  bool operator==(const ParameterShare&) const = default;
 };
 
 /// A parameter, as its numbers are shared out.
@@ -39,8 +39,8 @@ class OptimizerShares {
 
   World& world() const { return *world_; }
   /// What process `rank` has of a parameter; perhaps nothing.
-  Piece piece(std::size_t parameter, std::int64_t rank) const;
-  Piece own(std::size_t parameter) const { return piece(parameter, world_->rank()); }
+  ParameterShare piece(std::size_t parameter, std::int64_t rank) const;
+  ParameterShare own(std::size_t parameter) const { return piece(parameter, world_->rank()); }
 
   /// Parameters that each process has changed in its own pieces become the same in all.
   /// @param changed  which they are, rising; @param tensors  each of them

@@ -106,7 +106,7 @@ void tree_sum(World& world, std::vector<Tensor>& tensors);
 
 /// Pieces of a list of numbers, one of each process, become the whole list in all of them, in
 /// log2 W messages (recursive doubling).
-/// @param flat  [n], contiguous, on the CPU: this process's piece is there, the others are filled in
+/// @param flat  [n], contiguous, on the CPU, with this process's piece; the others are filled in
 /// @param cuts  process r has [cuts[r], cuts[r + 1])
 void all_gather(World& world, const Tensor& flat, const std::vector<std::int64_t>& cuts);
 

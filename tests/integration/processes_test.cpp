@@ -3,8 +3,10 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "tests/integration/workspace.h"
+#include "tests/support/data_files.h"
 
 namespace attnlab::testing::processes_test {
 namespace {
@@ -89,7 +91,63 @@ TEST_F(Processes, OfAnyNumberGiveAVisionModelTheSameBits) {
   for (const int processes : {1, 2, 4}) must(images(std::to_string(processes), processes));
   expect_same("1", "2");
   expect_same("1", "4");
+  must(images("shares", 4, {"train.zero=1"}));
+  expect_same("1", "shares");
 }
+
+/// An experiment of another domain, by the file that it is in.
+class ProcessesOfDomains : public Processes, public ::testing::WithParamInterface<const char*> {
+ protected:
+  /// Pictures for the scenes of a detector, and its experiment.
+  void write_detection() {
+    std::string bytes, labels;
+    for (int i = 0; i < 40; ++i) {
+      labels += char(i % 10);
+      for (int k = 0; k < 784; ++k) bytes += char((k * (i + 3) + i) % 256);
+    }
+    for (const std::string prefix : {"train", "t10k"}) {
+      folder_.write("idx/" + prefix + "-images-idx3-ubyte", idx_file({40, 28, 28}, bytes));
+      folder_.write("idx/" + prefix + "-labels-idx1-ubyte", idx_file({40}, labels));
+    }
+    folder_.write("detection.yaml",
+                  "schema: 1\nmodel: {use: ia_detr, swin: nano, window: 2, stride: 8, dim: 8, "
+                  "heads: 2, hidden: 8, depth: 2, queries: 5, many_queries: 0, bias_hidden: 4}\n"
+                  "attention: standard\ntask: one_shot_detection\n"
+                  "dataset: {use: fashion_scenes, root: idx, train: 16, test: 8, canvas: 32, "
+                  "size: 32, prompt_size: 24, largest_scale: 1, one_shot: true}\n"
+                  "train: {epochs: 2, batch_size: 8, workers: 0, clip_norm: 0.1}\n");
+  }
+  Ended trained(int processes, const Words& more = {}) const {
+    const std::string domain = GetParam();
+    const std::string file = domain == "detection"
+                                 ? at("detection.yaml")
+                                 : ATTNLAB_TEST_CONFIGS "/experiments/smoke/" + domain + ".yaml";
+    Words words = {"run",
+                   file,
+                   "name=" + std::to_string(processes),
+                   "seeds=[0]",
+                   "train.parts=4",
+                   "train.threads=1",
+                   "train.log_every=1",
+                   "train.processes=" + std::to_string(processes)};
+    words.insert(words.end(), more.begin(), more.end());
+    return must(words);
+  }
+};
+
+TEST_P(ProcessesOfDomains, OfAnyNumberGiveTheSameBits) {
+  if (GetParam() == std::string("detection")) write_detection();
+  trained(1);
+  trained(2);
+  trained(4, {"train.zero=1"});
+  EXPECT_GT(metric_lines(run_of("1"), "train").size(), 2U);
+  expect_same("1", "2");
+  expect_same("1", "4");
+}
+
+INSTANTIATE_TEST_SUITE_P(Domains, ProcessesOfDomains,
+                         ::testing::Values("graph_sbm", "point_scenes", "detection"),
+                         [](const auto& all) { return std::string(all.param); });
 
 TEST_F(Processes, OfAnyNumberGiveALanguageModelWithMemoryTheSameBits) {
   for (const int processes : {1, 4}) must(text(std::to_string(processes), processes));
@@ -119,6 +177,51 @@ TEST_F(Processes, GoOnWithAnotherNumberAfterOneIsKilled) {
   EXPECT_EQ(status_of(run_of("killed")).at("state"), "interrupted");
   must(images("killed", 2, slow));
   expect_same("whole", "killed");
+}
+
+TEST_F(Processes, WithMomentsInSharesGoOnWithAnotherNumberAfterOneIsKilled) {
+  const Words slow = {"train.epochs=40", "train.checkpoint_seconds=0"};
+  Words shared = slow;
+  shared.emplace_back("train.zero=1");
+  must(images("whole", 1, slow));
+  {
+    Process run(invocation(images("killed", 4, shared)));
+    ASSERT_TRUE(wait_for([&] { return steps_of("killed") > 12; }));
+    const std::vector<pid_t> all = children_of(run.id());
+    ASSERT_EQ(all.size(), 4U);
+    ::kill(all[3], SIGKILL);
+    const Ended ended = run.wait();
+    EXPECT_EQ(ended.exit_code, 1) << ended.story();
+  }
+  EXPECT_EQ(status_of(run_of("killed")).at("state"), "interrupted");
+  must(images("killed", 2, shared));
+  expect_same("whole", "killed");
+}
+
+TEST_F(Processes, EndWellWhereTheFirstDidSinceItWritesAll) {
+  Process run(invocation(images("ending", 2, {"train.epochs=4"})));
+  ASSERT_TRUE(wait_for([&] { return steps_of("ending") > 0; }));
+  const std::vector<pid_t> all = children_of(run.id());
+  ASSERT_EQ(all.size(), 2U);
+  const std::string status = run_of("ending") + "/status.json";
+  ASSERT_TRUE(wait_for([&] { return file_text(status).find("\"done\"") != std::string::npos; }));
+  ::kill(all[1], SIGKILL);  // while it ends
+  const Ended ended = run.wait();
+  EXPECT_EQ(ended.exit_code, 0) << ended.story();
+}
+
+TEST_F(Processes, EndAtOnceWhereTheyAreAskedToStopTwice) {
+  // One step takes long enough for two signals.
+  const Words slow = {"model.dim=256", "model.depth=12", "dataset.train=1280",
+                      "train.batch_size=128", "train.checkpoint_seconds=1000"};
+  Process run(invocation(images("twice", 2, slow)));
+  ASSERT_TRUE(wait_for([&] { return steps_of("twice") > 0; }));
+  run.send(SIGINT);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  run.send(SIGINT);
+  const Ended ended = run.wait();
+  EXPECT_EQ(ended.exit_code, 130) << ended.story();
+  EXPECT_FALSE(fs::exists(run_of("twice") + "/checkpoint.safetensors")) << "it was not waited for";
 }
 
 TEST_F(Processes, EndTogetherWhereTheCommandIsAskedToStop) {
@@ -172,6 +275,12 @@ TEST_F(Processes, AreRefusedBeforeTheFirstStepWhereTheyCannotBeOneRun) {
     EXPECT_THAT(one.err, AllOf(HasSubstr("process 1 of 2 (pid "), HasSubstr("has another run")));
   }
   EXPECT_EQ(steps_of("mixed"), 0U);
+  // With moments in shares in one, and whole in the other.
+  Process whole(invocation(images("halved", 1), launched("0", "120")));
+  const Ended shares = attnlab(images("halved", 1, {"train.zero=1"}), launched("1", "120"));
+  whole.wait();
+  EXPECT_EQ(shares.exit_code, 2) << shares.story();
+  EXPECT_THAT(shares.err, AllOf(HasSubstr("has another train.zero"), HasSubstr("one command")));
   // On processors that make other numbers.
   Environment slow = launched("1", "120");
   slow["ATEN_CPU_CAPABILITY"] = "default";

@@ -55,11 +55,13 @@ void call_interrupted(const std::string& run_folder) {
 }
 
 json timeless_metrics(const std::string& run_folder) {
-  json metrics = status_of(run_folder).at("metrics");
-  metrics.erase("examples_per_second");
-  metrics.erase("tokens_per_second");
-  metrics.erase("host_share");
-  metrics.erase("peak_memory");
+  const json all = status_of(run_folder).at("metrics");
+  json metrics = json::object();
+  for (const auto& [name, value] : all.items()) {
+    const bool timed =
+        name == "host_share" || name == "peak_memory" || name.ends_with("_per_second");
+    if (!timed) metrics[name] = value;
+  }
   return metrics;
 }
 

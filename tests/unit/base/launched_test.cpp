@@ -98,6 +98,16 @@ TEST(Launched, KnowsWhichProcessOfItsMachineItIs) {
   EXPECT_THAT(refusal(changed(kTorchrun, "LOCAL_RANK", "first")), HasSubstr("LOCAL_RANK: 'first'"));
 }
 
+TEST(Launched, TakesTheGpusOfItsMachineInTurn) {
+  const auto local = [](const char* rank) { return with(changed(kTorchrun, "LOCAL_RANK", rank)); };
+  EXPECT_EQ(gpu_of(local("0"), 2), 0);
+  EXPECT_EQ(gpu_of(local("1"), 2), 1);
+  EXPECT_EQ(gpu_of(local("3"), 2), 1) << "more processes than GPUs";
+  EXPECT_EQ(gpu_of(local("3"), 1), 0) << "as where the launcher shows each its own alone";
+  EXPECT_EQ(gpu_of(with(kTorchrun), 4), 0) << "by the number on its machine, not by its rank";
+  EXPECT_EQ(gpu_of(std::nullopt, 4), 0);
+}
+
 TEST(Launched, ReadsItsOwn) {
   const auto one = with({{"ATTNLAB_MEETING", "/tmp/x/store"}, {"RANK", "0"}, {"WORLD_SIZE", "2"}});
   ASSERT_TRUE(one);

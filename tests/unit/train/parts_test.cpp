@@ -329,6 +329,41 @@ TEST_F(Processes, EndWithACheckpointWhereOneIsLost) {
   expect_same("whole", "lost");
 }
 
+TEST_F(Processes, WithMomentsInSharesGiveTheSameBitsAndTheSameFile) {
+  options_.average.decay = 0.9;
+  ASSERT_EQ(train_on(1, parts(), "whole").state, RunState::done);
+  options_.zero = 1;
+  for (const std::int64_t size : {1, 2, 4}) {
+    const std::string folder = std::to_string(size);
+    const RunStatus status = train_on(size, parts(), folder);
+    ASSERT_EQ(status.state, RunState::done) << status.reason;
+    expect_same("whole", folder);
+  }
+  // With another number of processes, with shares and without.
+  ASSERT_EQ(train_on(4, parts(), "stopped", 3).state, RunState::interrupted);
+  options_.zero = 0;
+  ASSERT_EQ(train_on(2, parts(), "stopped", 5).state, RunState::interrupted);
+  options_.zero = 1;
+  ASSERT_EQ(train_on(2, parts(), "stopped", 8).state, RunState::interrupted);
+  ASSERT_EQ(train_on(1, parts(), "stopped").state, RunState::done);
+  expect_same("whole", "stopped");
+}
+
+TEST_F(Processes, WithMomentsInSharesGoOnFromTheCheckpointBeforeWhereOneIsLost) {
+  train_on(1, parts(), "whole");
+  options_.zero = 1;
+  message_of<WorldError>([&] {
+    train_on(4, parts(), "lost", -1, [](std::vector<BuiltRun>& runs) {
+      dynamic_cast<Failing&>(*runs[2].task).fails_at = 8;
+      dynamic_cast<Failing&>(*runs[2].task).lost = true;
+    });
+  });
+  EXPECT_EQ(place("lost").status().step, 8);
+  EXPECT_EQ(checkpoint("lost").metadata.at("step"), "6") << "the moments of two steps are gone";
+  ASSERT_EQ(train_on(2, parts(), "lost").state, RunState::done);
+  expect_same("whole", "lost");
+}
+
 TEST_F(Processes, SayWhichOneFailedAndWhy) {
   const std::string message = message_of<DataError>([&] {
     train_on(2, parts(), "failed", -1, [](std::vector<BuiltRun>& runs) {
