@@ -50,8 +50,8 @@ CANDIDATES = [
 ]
 
 
-def make_model(torch, settings):
-    """The model as an nn.Module: images [B, 3, 224, 224] to logits [B, 1000]."""
+def make_block(torch, attention):
+    """The class of a layer of DIM channels. attention: bmm, matmul or sdpa."""
     nn, functional = torch.nn, torch.nn.functional
     head_dim = DIM // HEADS
     scale = head_dim ** -0.5
@@ -73,13 +73,12 @@ def make_model(torch, settings):
         y = functional.scaled_dot_product_attention(q, k, v)
         return y.transpose(1, 2).reshape(batch, tokens, DIM)
 
-    attend = {"bmm": attend_bmm, "matmul": attend_matmul, "sdpa": attend_sdpa}[
-        settings["attention"]]
+    attend = {"bmm": attend_bmm, "matmul": attend_matmul, "sdpa": attend_sdpa}[attention]
 
     class Block(nn.Module):
-        def __init__(self):
+        def __init__(self, eps=1e-6):
             super().__init__()
-            self.norm1, self.norm2 = nn.LayerNorm(DIM, eps=1e-6), nn.LayerNorm(DIM, eps=1e-6)
+            self.norm1, self.norm2 = nn.LayerNorm(DIM, eps=eps), nn.LayerNorm(DIM, eps=eps)
             self.qkv, self.project = nn.Linear(DIM, 3 * DIM), nn.Linear(DIM, DIM)
             self.up, self.down = nn.Linear(DIM, 4 * DIM), nn.Linear(4 * DIM, DIM)
 
@@ -87,34 +86,58 @@ def make_model(torch, settings):
             x = x + self.project(attend(self.qkv(self.norm1(x)), x.size(0), x.size(1)))
             return x + self.down(functional.gelu(self.up(self.norm2(x))))
 
+    return Block
+
+
+def initialise(torch, module):
+    """As DeiT: matrices truncated normal, biases 0."""
+    for part in module.modules():
+        if isinstance(part, torch.nn.Linear):
+            torch.nn.init.trunc_normal_(part.weight, std=0.02)
+            if part.bias is not None:
+                torch.nn.init.zeros_(part.bias)
+
+
+def make_patches(torch, embed):
+    """The class of a map from images to patches. embed: conv, conv_last or linear."""
+    nn = torch.nn
+
+    class Patches(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.map = (nn.Linear(3 * PATCH * PATCH, DIM) if embed == "linear"
+                        else nn.Conv2d(3, DIM, PATCH, PATCH))
+
+        def forward(self, images):
+            if embed != "linear":
+                return self.map(images).flatten(2).transpose(1, 2)
+            high, wide = images.shape[2] // PATCH, images.shape[3] // PATCH
+            blocks = images.view(-1, 3, high, PATCH, wide, PATCH).permute(0, 2, 4, 1, 3, 5)
+            return self.map(blocks.reshape(-1, high * wide, 3 * PATCH * PATCH))
+
+    return Patches
+
+
+def make_model(torch, settings):
+    """The model as an nn.Module: images [B, 3, 224, 224] to logits [B, 1000]."""
+    nn = torch.nn
+    block, patches = make_block(torch, settings["attention"]), make_patches(torch, settings["embed"])
+
     class ViT(nn.Module):
         def __init__(self):
             super().__init__()
-            if settings["embed"] == "linear":
-                self.embed = nn.Linear(3 * PATCH * PATCH, DIM)
-            else:
-                self.embed = nn.Conv2d(3, DIM, PATCH, PATCH)
+            self.embed = patches()
             tokens = (PIXELS // PATCH) ** 2 + 1
             self.token = nn.Parameter(torch.empty(1, 1, DIM))
             self.positions = nn.Parameter(torch.empty(1, tokens, DIM))
-            self.blocks = nn.Sequential(*[Block() for _ in range(DEPTH)])
+            self.blocks = nn.Sequential(*[block() for _ in range(DEPTH)])
             self.norm, self.head = nn.LayerNorm(DIM, eps=1e-6), nn.Linear(DIM, CLASSES)
-            for module in self.modules():
-                if isinstance(module, nn.Linear):
-                    nn.init.trunc_normal_(module.weight, std=0.02)
-                    nn.init.zeros_(module.bias)
+            initialise(torch, self)
             nn.init.trunc_normal_(self.token, std=0.02)
             nn.init.trunc_normal_(self.positions, std=0.02)
 
-        def patches(self, images):
-            if settings["embed"] != "linear":
-                return self.embed(images).flatten(2).transpose(1, 2)
-            side = PIXELS // PATCH
-            blocks = images.view(-1, 3, side, PATCH, side, PATCH).permute(0, 2, 4, 1, 3, 5)
-            return self.embed(blocks.reshape(-1, side * side, 3 * PATCH * PATCH))
-
         def forward(self, images):
-            x = self.patches(images)
+            x = self.embed(images)
             x = torch.cat([self.token.expand(x.size(0), -1, -1), x], 1) + self.positions
             return self.head(self.norm(self.blocks(x)[:, 0]))
 

@@ -1,16 +1,23 @@
 #!/usr/bin/env python3
-"""Segmenter against a plain PyTorch form of it: log-probabilities of classes at single pixels, within 1e-4.
+"""Segmenter against its public code, or a plain PyTorch form: log-probabilities of classes at single pixels, within
+1e-4.
 
-  PYTHONPATH=python /usr/bin/python3 tests/references/segmenter_reference.py
+  PYTHONPATH=python tests/references/segmenter_reference.py [--reference FOLDER]
 
-The form below is written from Strudel et al., Segmenter, ICCV 2021, section 3, in float64; its parameters have the
+FOLDER holds rstrudel/segmenter at commit 20d1bfad354165ee45c3f65972a4d9c131f58d53; nothing of it is in this
+repository. Its VisionTransformer, DecoderLinear, MaskTransformer and Segmenter are compared then, and its `inference`
+by sliding windows: a run whose test labels are that function's answers must have an accuracy of 1, but for pixels
+where two classes are nearly alike. It needs timm. Without FOLDER the form below is compared.
+
+The form is written from Strudel et al., Segmenter, ICCV 2021, section 3, in float64; its parameters have the
 names of the paper's public code (rstrudel/segmenter) and random numbers. The program reads them as a safetensors file
 by `init.map: segmenter`, and trains with a learning rate of 0 on pictures of which one pixel each has a label: a step's
 loss is minus the log-probability of that pixel's class. An epoch shows the pictures in an order that is drawn, so
 losses are compared in order of their size. Both decoders, and pictures of another size than that of the positions.
 
-It needs the Python that attnlab was built with, `attnlab` on PATH, PyTorch and NumPy.
+It needs `attnlab` on PATH, PyTorch and NumPy.
 """
+import argparse
 import json
 import struct
 import sys
@@ -24,7 +31,10 @@ from torch.nn import functional
 
 import attnlab
 
+COMMIT = "20d1bfad354165ee45c3f65972a4d9c131f58d53"
 BOUND = 1e-4
+UNSURE = 1e-3  # share of pixels where two classes may be nearly alike
+STRIDE = 24  # of windows
 DIM, DEPTH, HEADS, PATCH, SIDE, CLASSES = 48, 3, 4, 8, 32, 11
 PIXELS = 40  # that are asked about, each of one class
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -131,19 +141,35 @@ class Segmenter(nn.Module):
     def __init__(self, decoder):
         super().__init__()
         self.encoder, self.decoder = Encoder(), MaskDecoder() if decoder == "mask" else LinearDecoder()
-        self.double().eval()
-        for name, x in self.named_parameters():
-            norm = "norm" in name
-            noise = torch.randn(x.shape, generator=random, dtype=torch.float64)
-            deviation = 0.3 if norm or x.dim() == 1 else 0.5 if name.endswith(("cls_token", "pos_embed", "cls_emb")) \
-                else 1.5 / x[0].numel()**0.5
-            x.data = (noise * deviation + (norm and name.endswith("weight"))).float().double()
 
     def forward(self, x):
         """Logits [B, K, H, W]."""
         rows, columns = (side // PATCH for side in x.shape[2:])
         masks = self.decoder(self.encoder(x)).transpose(1, 2).unflatten(2, (rows, columns))
         return functional.interpolate(masks, x.shape[2:], mode="bilinear", align_corners=False)
+
+
+def public_segmenter(decoder):
+    """The same of the public code."""
+    from segm.model.decoder import DecoderLinear, MaskTransformer
+    from segm.model.segmenter import Segmenter as Public
+    from segm.model.vit import VisionTransformer
+    encoder = VisionTransformer((SIDE, SIDE), PATCH, DEPTH, DIM, 4 * DIM, HEADS, n_cls=1, dropout=0)
+    head = (DecoderLinear(CLASSES, PATCH, DIM) if decoder == "linear" else
+            MaskTransformer(CLASSES, PATCH, DIM, n_layers=2, n_heads=HEADS, d_model=DIM, d_ff=4 * DIM,
+                            drop_path_rate=0, dropout=0))
+    return Public(encoder, head, CLASSES)
+
+
+def with_random_numbers(model):
+    model.double().eval()
+    for name, x in model.named_parameters():
+        norm = "norm" in name
+        noise = torch.randn(x.shape, generator=random, dtype=torch.float64)
+        deviation = 0.3 if norm or x.dim() == 1 else 0.5 if name.endswith(("cls_token", "pos_embed", "cls_emb")) \
+            else 1.5 / x[0].numel()**0.5
+        x.data = (noise * deviation + (norm and name.endswith("weight"))).float().double()
+    return model
 
 
 def save_safetensors(path, tensors):
@@ -196,40 +222,75 @@ def losses_here(model, pictures, asked):
     return torch.tensor([-float(shares[i, k, y, x]) for i, (y, x, k) in enumerate(asked)], dtype=torch.float64)
 
 
-def losses_of_attnlab(folder, decoder):
+def run_of_attnlab(folder, decoder, out, **task):
     experiment = {
         "name": "reference", "schema": 1, "attention": {"use": "standard"},
         "model": {"use": "segmenter", "dim": DIM, "depth": DEPTH, "heads": HEADS, "patch_size": PATCH, "size": SIDE,
                   "decoder": decoder},
-        "task": {"use": "semantic_segmentation"},
+        "task": {"use": "semantic_segmentation", **task},
         "dataset": {"use": "camvid", "root": str(folder), "validation_set": "", "absent": "keep", "mean": list(MEAN),
                     "std": list(STD)},
         "init": {"from": str(folder / "weights.safetensors"), "map": "segmenter"},
         "train": {"epochs": 1, "batch_size": 1, "eval_batch_size": 1, "threads": 1, "log_every": 1,
                   "optimizer": {"lr": 0}}}
+    return attnlab.run(experiment, seeds=[0], out=out, progress=False)[0]
+
+
+def losses_of_attnlab(folder, decoder):
     with tempfile.TemporaryDirectory() as out:
-        run = attnlab.run(experiment, seeds=[0], out=out, progress=False)[0]
-        return torch.tensor([line["loss"] for line in run.lines("train")], dtype=torch.float64)
+        lines = run_of_attnlab(folder, decoder, out).lines("train")
+        return torch.tensor([line["loss"] for line in lines], dtype=torch.float64)
+
+
+def wrong_answers(folder, decoder, model, height, width):
+    """The share of pixels to which the public code's sliding windows give another class."""
+    from segm.model.utils import inference
+    (folder / "test.txt").unlink()
+    for number in range(3):
+        picture = torch.randint(256, (height, width, 3), generator=random, dtype=torch.uint8)
+        x = ((picture.double() / 255 - torch.tensor(MEAN).double()) / torch.tensor(STD).double()).permute(2, 0, 1)
+        answers = inference(model.float(), [x.float().unsqueeze(0)], [{"flip": False}], (height, width), SIDE, STRIDE,
+                            batch_size=4)
+        save_png(folder / "test" / f"{number}.png", picture)
+        save_png(folder / "testannot" / f"{number}.png", answers.argmax(0).to(torch.uint8))
+        with (folder / "test.txt").open("a") as listed:
+            listed.write(f"test/{number}.png testannot/{number}.png\n")
+    with tempfile.TemporaryDirectory() as out:
+        return 1 - run_of_attnlab(folder, decoder, out, window=SIDE, stride=STRIDE).metrics["accuracy"]
+
+
+def told(what, text, right):
+    print(f"{what}  {text}{'' if right else '  DIFFERS'}", flush=True)
+    return right
 
 
 def main():
-    failed = False
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--reference", type=Path, help=f"rstrudel/segmenter at commit {COMMIT}")
+    reference = parser.parse_args().reference
+    if reference:
+        sys.path.insert(0, str(reference.resolve()))
+    print(f"against {f'rstrudel/segmenter {COMMIT[:8]}' if reference else 'the form of this file'}, "
+          f"PyTorch {torch.__version__}: losses, and the largest difference")
+    right = True
     for decoder in ("mask", "linear"):
         for height, width in ((SIDE, SIDE), (SIDE, SIDE + 2 * PATCH)):
             with tempfile.TemporaryDirectory() as name:
                 folder = Path(name)
-                model = Segmenter(decoder)
+                model = with_random_numbers(public_segmenter(decoder) if reference else Segmenter(decoder))
                 save_safetensors(folder / "weights.safetensors", dict(model.named_parameters()))
                 expected = losses_here(model, *write_pictures(folder, height, width)).sort().values
                 found = losses_of_attnlab(folder, decoder).sort().values
-            if found.shape != expected.shape:
-                raise SystemExit(f"{len(found)} losses, expected {len(expected)}")
-            difference = float((found - expected).abs().max())
-            right = difference <= BOUND  # (a NaN is not)
-            failed = failed or not right
-            print(f"{decoder:6}  {height} x {width}  {float(expected.min()):.3f} to {float(expected.max()):.3f}  "
-                  f"{difference:.1e}{'' if right else '  DIFFERS'}")
-    return 1 if failed else 0
+                if found.shape != expected.shape:
+                    raise SystemExit(f"{len(found)} losses, expected {len(expected)}")
+                difference = float((found - expected).abs().max())
+                right &= told(f"{decoder:6}  {height} x {width}", f"{float(expected.min()):.3f} to "
+                              f"{float(expected.max()):.3f}  {difference:.1e}", difference <= BOUND)  # (a NaN is not)
+                if reference and width > height:
+                    wrong = wrong_answers(folder, decoder, model, height + 18, width + 33)
+                    right &= told(f"{decoder:6}  {height + 18} x {width + 33} by windows",
+                                  f"{100 * wrong:.3f} % of pixels of another class", wrong <= UNSURE)
+    return 0 if right else 1
 
 
 sys.exit(main())
