@@ -30,12 +30,12 @@ WITHOUT_SUITE = {  # what it shows, whether it runs here, what it needs
 }
 HEAD = """# Tables of the papers
 Every table of QUEST, "Your Attention Matters" (YAM) and Indirect Attention (IA) that attnlab can express is a
-suite: `attnlab suite quest_table_1`. It has all numbers of its table, which stand beside ours when it has run
-(`reference:`, [suites.md](suites.md)), and its opening comment says what the paper leaves open.
+suite: `attnlab suite quest_table_1`. It shows the paper's numbers beside ours (`reference:`,
+[suites.md](suites.md)); its opening comment says what the paper leaves open.
 
 *Here* is two cores without a GPU. *Whole*: as published. *Reduced*: another suite asks the same of a smaller
-model, other data or a shorter training; where it has the paper's numbers it warns in every table. No study
-here can confirm or refute a number of a table that does not run whole. Times are estimates.
+model, other data or a shorter training. Only a table that runs whole can confirm or refute a number. Times are
+estimates.
 
 This page is made: `scripts/papers_table.py`.
 """
@@ -43,8 +43,8 @@ PARAMETERS = """
 ## Parameters
 Counts that papers print, and how many parameters the same experiment has here (`attnlab run NAME --dry-run`).
 Models of images were counted with made-up images of the same size, DeiT III's of 224 pixels; ViT-2B from one
-layer. Where a set was not at hand, the model was counted with another one, whose tables, maps and classes were
-exchanged: ZINC, PascalVOC-SP, COCO-SP, Peptides-struct, PCQM-Contact.
+layer. ZINC, PascalVOC-SP, COCO-SP, Peptides-struct and PCQM-Contact were counted with another set, whose tables,
+maps and classes were exchanged.
 
 """
 
