@@ -180,7 +180,7 @@ TEST_F(Processes, GoOnWithAnotherNumberAfterOneIsKilled) {
 }
 
 TEST_F(Processes, WithMomentsInSharesGoOnWithAnotherNumberAfterOneIsKilled) {
-  const Words slow = {"train.epochs=40", "train.checkpoint_seconds=0"};
+  const Words slow = {"train.epochs=15", "train.checkpoint_seconds=0"};
   Words shared = slow;
   shared.emplace_back("train.zero=1");
   must(images("whole", 1, slow));

@@ -70,8 +70,9 @@ std::vector<Tensor> results(const std::string& id, at::ScalarType dtype, Attenti
 TEST(OneKernel, GivesTheNumbersOfTheExplicitForm) {
   for (const std::string id : kMechanisms) {
     for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
-      // A gate's bias sums over all pairs, with signs that cancel.
-      const double tolerance = dtype == at::kFloat ? 3e-5 : 1e-10;
+      // A gate's bias sums over all 55,000 pairs, with signs that cancel: its own size says little
+      // of the rounding, which also differs between processors.
+      const double tolerance = dtype == at::kFloat ? 6e-5 : 1e-10;
       const auto found = results(id, dtype, AttentionKernel::headwise);
       const auto wanted = results(id, dtype, AttentionKernel::explicit_form);
       ASSERT_EQ(found.size(), wanted.size());

@@ -242,7 +242,8 @@ TEST(Node, PlacesAndHistoryOfACopyAreItsOwn) {
   Node second = first;
   second.set_place({"b", 2, 2});
   second.set_key_place("key", {"b", 3, 3});
-  second.find("key")->history().push_back({{"b", 4, 4}, "y"});
+  const Origin earlier{Place{"b", 4, 4}, "y"};
+  second.find("key")->history().push_back(earlier);
   EXPECT_EQ(first.place().str(), "a:1:1");
   EXPECT_EQ(first.key_place("key").str(), plain("x").place().str());
   EXPECT_TRUE(std::as_const(first).at("key").history().empty());
