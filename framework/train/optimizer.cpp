@@ -90,8 +90,8 @@ Optimizer::Optimizer(std::vector<OptimizedParameter> parameters, const Optimizer
   }
 }
 
-/// LAMB looks at the norms of whole parameters. What is no plain memory of floats is updated by
-/// tensor operations, whose last digits may depend on where a tensor begins.
+/// LAMB looks at the norms of whole parameters. Parameters that are not float32 in plain memory are
+/// updated by tensor operations, whose last digits may depend on where a tensor begins.
 void Optimizer::share_out(std::shared_ptr<World> world) {
   std::vector<SharedParameter> parameters;
   parameters.reserve(items_.size());

@@ -110,7 +110,7 @@ def make_evaluation(torch, forward, image, labels, last):
         miou = float((right[both > 0] / both[both > 0]).mean())
         seconds = time.perf_counter() - start
         if not 0 <= miou <= 1:
-            raise RuntimeError("mIoU is no share: this times nothing")
+            raise RuntimeError("mIoU is not between 0 and 1: the evaluation is wrong")
         return seconds
 
     return evaluate
