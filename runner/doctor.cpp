@@ -168,7 +168,7 @@ void examine_threads(Findings& out) {
         "unset OMP_WAIT_POLICY, or set it to passive");
   }
   if (!asked.empty() && std::strtoll(asked.c_str(), nullptr, 10) <= 0) {
-    out.problem(fmt::format("OMP_NUM_THREADS={}: is no number of threads", asked),
+    out.problem(fmt::format("OMP_NUM_THREADS={}: is not a number of threads", asked),
                 "unset it, or set it to a number from 1");
   }
 }

@@ -194,7 +194,7 @@ int answer(const Words& words) {
       return kDone;
     }
     return dispatch(words[0], Words(words.begin() + 1, words.end()));
-  } catch (const Interrupted&) {  // it was asked for, and is no error
+  } catch (const Interrupted&) {  // it was asked for, and is not an error
     return kInterrupted;
   } catch (const LimitError& error) {
     complain(words[0], error.what());

@@ -272,7 +272,7 @@ Usage test_usage() {
       "time-limit", po::value<double>()->value_name("SECONDS")->default_value(60, "60"),
       "a check that runs longer has failed")(
       "jobs", po::value<std::int64_t>()->value_name("N")->default_value(0, "0"),
-      "checks at a time; 0: one a core, at most 8")("json", "results as JSON");
+      "checks at a time; 0: one per core, at most 8")("json", "results as JSON");
   usage.fewest_words = usage.most_words = 1;
   usage.takes_overrides = true;
   return usage;

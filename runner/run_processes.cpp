@@ -283,7 +283,7 @@ int run_in_processes(const Words& words) {
   Usage usage = run_usage();
   const Arguments arguments = parse_arguments(words, usage);
   const std::int64_t count = processes_asked(arguments);
-  // (What is no power of two the run itself refuses, with its place.)
+  // (What is not a power of two the run itself refuses, with its place.)
   if (count <= 1 || !is_power_of_two(count) || arguments.has("dry-run")) {
     return engine_command("run", words);
   }

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 build=$1
 jobs=${2:-$(nproc)}
 
-# Tests that run such a program once more (nn_test_avx2) are no programs, and left to other builds.
+# Tests that run such a program once more (nn_test_avx2) are not programs, and left to other builds.
 built=$(ninja -C "$build" -t targets all | sed -nE 's|^bin/tests/([a-z_]+): .*|\1|p')
 fast=$(ctest --test-dir "$build" --show-only --label-regex '^fast$' 2>/dev/null |
   sed -nE 's/^ *Test +#[0-9]+: //p' | grep -Fx "$built")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prints the given files, one a line, those first that changed last.
+# Prints the given files, one per line, those first that changed last.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 wanted=$(printf '%s\n' "$@")

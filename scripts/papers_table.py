@@ -104,7 +104,7 @@ def tables(root):
             rows.append([f"{start.upper()} {number}", what, link, here, needs])
     for file in sorted(folder.glob("*_table_*.yaml")):
         if file.name not in known and not re.sub(r"_[a-z]+\.yaml$", ".yaml", file.name) in known:
-            fail(f"{file}: is no table of {', '.join(PAPERS)}")
+            fail(f"{file}: is not a table of {', '.join(PAPERS)}")
     return table(["Table", "Shows", "Suite", "Runs here", "Whole, it needs"], rows)
 
 

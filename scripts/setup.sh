@@ -165,13 +165,13 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
 command -v dpkg-query >/dev/null && command -v apt-get >/dev/null ||
-  die 2 "this is no Debian system (dpkg-query and apt-get not found)." \
+  die 2 "this is not a Debian system (dpkg-query and apt-get not found)." \
     "Install by hand what third_party/README.md lists, then: make build"
 
 mapfile -t missing < <(missing_of "${required[@]}")
 mapfile -t missing_optional < <(missing_of "${optional[@]}")
 if ((${#missing[@]} == 0)) && has_package_lists; then
-  # An optional package that the release does not have is no reason to do anything.
+  # An optional package that the release does not have is not a reason to do anything.
   for index in "${!missing_optional[@]}"; do
     has_candidate "${missing_optional[index]}" || unset "missing_optional[index]"
   done

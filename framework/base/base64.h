@@ -8,8 +8,8 @@ namespace attnlab {
 
 std::string base64_text(std::string_view bytes);
 
-/// @throws DataError for a text that is not base64: other letters, or a length that is no multiple
-/// of 4.
+/// @throws DataError for a text that is not base64: other letters, or a length that is not a
+/// multiple of 4.
 std::string base64_bytes(std::string_view text);
 
 }  // namespace attnlab

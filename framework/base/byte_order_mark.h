@@ -6,7 +6,7 @@
 
 namespace attnlab {
 
-/// The text behind the mark of UTF-8, if it has one. The mark is no part of a text.
+/// The text behind the mark of UTF-8, if it has one. The mark is not part of a text.
 std::string_view without_mark(std::string_view text);
 
 /// "UTF-16" or "UTF-32" where a text begins with the mark of one; else "".

@@ -29,7 +29,7 @@ class FileLock {
   State state() const { return state_; }
   /// Replaces what the file says; where the file system knows no locks, for other machines, too.
   /// @returns whether it says so, else with errno: beside a lock it is for people alone, and a full
-  ///          disk is no error.
+  ///          disk is not an error.
   bool write(std::string_view text) const;
 
  private:

@@ -22,7 +22,7 @@ inline constexpr bool kIsWhole =
 /// and is undefined for 1e30. Here that is refused, as a text in a number's place is; 2.0 is 2.
 template <class T>
 struct nlohmann::adl_serializer<T, std::enable_if_t<attnlab::detail::kIsWhole<T>>> {
-  /// @throws nlohmann::json::type_error where the value is no whole number, or does not fit
+  /// @throws nlohmann::json::type_error where the value is not a whole number, or does not fit
   template <class Json>
   static void from_json(const Json& value, T& number) {
     const auto take = [&number](auto given) {

@@ -37,7 +37,7 @@ void refuse_below(const std::string& folder, int depth) {
         folder));
   }
   each_entry(folder, [&](const fs::directory_entry& entry) {
-    std::error_code unknown;  // what has gone meanwhile is no link
+    std::error_code unknown;  // what has gone meanwhile is not a link
     refuse_link(entry.path().string());
     if (entry.is_directory(unknown)) refuse_below(entry.path().string(), depth + 1);
   });

@@ -13,7 +13,7 @@ namespace attnlab {
 /// Parses a text, with a byte-order mark or without. What is nested deeper than 100 levels is
 /// refused: our formats are not, and copying, comparing or writing such a value would take the
 /// stack.
-/// @throws nlohmann::json::exception for that, for UTF-16, and for what is no JSON
+/// @throws nlohmann::json::exception for that, for UTF-16, and for what is not JSON
 nlohmann::json parsed_json(std::string_view text);
 
 /// The same of a file of at most `most` bytes.

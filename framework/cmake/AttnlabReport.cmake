@@ -15,7 +15,7 @@ endif()
 file(STRINGS "${ATTNLAB_CHART_JS}" _banner REGEX "Chart\\.js v[0-9]" LIMIT_COUNT 1)
 string(REGEX MATCH "Chart\\.js v([0-9]+)" _banner "${_banner}")
 if(NOT CMAKE_MATCH_1 MATCHES "^[34]$")
-  message(FATAL_ERROR "${ATTNLAB_CHART_JS} is no Chart.js of version 3 or 4 (\"${_banner}\").\n"
+  message(FATAL_ERROR "${ATTNLAB_CHART_JS} is not a Chart.js of version 3 or 4 (\"${_banner}\").\n"
     "Debian: apt-get install libjs-chart.js; else -DATTNLAB_CHART_JS=PATH")
 endif()
 

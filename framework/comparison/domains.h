@@ -66,7 +66,7 @@ struct DomainCell {
 
 struct DomainRow {
   std::string attention;
-  std::vector<DomainCell> cells;  ///< one a column
+  std::vector<DomainCell> cells;  ///< one per column
   CostRatios costs;
   std::map<std::string, Effect> effects;  ///< by domain, of quality columns
   bool rough = false;                     ///< some are of three pairs; then all variances are rough

@@ -32,7 +32,7 @@ struct BootstrapResult {
 };
 
 /// The paired bootstrap over examples. Draws are of a fixed stream: equal input, equal output.
-/// Cost: `kBootstrapDraws` random numbers an example.
+/// Cost: `kBootstrapDraws` random numbers per example.
 /// @param differences  of each example, finite   @param weights  of each in the mean, above 0
 /// @param confidence   of the interval, in (0, 1)
 /// @throws Error for lists that are empty or of two lengths, and for numbers outside these ranges.

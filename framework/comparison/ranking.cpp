@@ -11,7 +11,7 @@ using Rows = std::vector<const ComparisonRow*>;
 
 /// One experiment's values for ranking, means over the settings and seeds that all attentions have;
 /// empty without any. Smaller is better.
-/// @param settings  rows of each, one an attention
+/// @param settings  rows of each, one per attention
 std::vector<double> block_of(const std::vector<Rows>& settings) {
   if (settings.empty() || settings.front().empty()) return {};
   const bool higher = settings.front().front()->metric.better == Better::higher;

@@ -10,7 +10,7 @@ namespace attnlab {
 
 /// Reads a frozen configuration as plain values; `$${` is a literal `${`.
 /// @param file  the name that places carry
-/// @throws ConfigError with every `extends:` and `${...}` in it, a line each, or where it is no
+/// @throws ConfigError with every `extends:` and `${...}` in it, a line each, or where it is not a
 /// map.
 Node frozen_tree(const std::string& text, const std::string& file);
 

@@ -194,7 +194,7 @@ class LinearModel final : public Model {
     Tensor weight;
   };
 
-  /// What is no class counts as one: to refuse it is the task's business.
+  /// What is not a class counts as one: to refuse it is the task's business.
   static Tensor nll_of(const Tensor& logits, const Tensor& targets) {
     const Tensor known = targets.clamp(0, kProblemClasses - 1).unsqueeze(-1);
     return at::log_softmax(logits, -1).gather(-1, known).squeeze(-1).neg();

@@ -16,7 +16,7 @@ std::int64_t bytes_in_use();
 bool counts_memory(const std::function<std::int64_t()>& in_use = bytes_in_use);
 
 /// Counts what the C library has handed out, so that other processes and the machine's speed do not
-/// matter. What is kept by the first calls alone is no leak.
+/// matter. What is kept by the first calls alone is not a leak.
 /// @throws Failure where each further call keeps some, Skipped where memory is not counted.
 void expect_no_leak(const std::string& what, const std::function<void()>& call,
                     const std::function<std::int64_t()>& in_use = bytes_in_use);

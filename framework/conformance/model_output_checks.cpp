@@ -136,7 +136,7 @@ void expect_told(const std::vector<Told>& told, const std::vector<Told>& again,
       const std::string where = fmt::format("places of layer {}'s {}", call.layer, what);
       expect(places->defined(), where + " are not given, others are: give all of them, or none");
       expect(places->is_floating_point() || at::isIntegralType(places->scalar_type(), false),
-             where + " are no numbers: " + describe(*places));
+             where + " are not numbers: " + describe(*places));
       expect_finite(where, *places);
       if (coordinates == 0) coordinates = places->size(2);
       expect(places->size(2) == coordinates,

@@ -51,7 +51,7 @@ Grid grid_of(const std::vector<LayerTrace>& layers, const Tensor& image,
     }
   }
   throw ShapeError(
-      fmt::format("explanation: {} tokens are no grid of patches of an image of {} x {} pixels",
+      fmt::format("explanation: {} tokens are not a grid of patches of an image of {} x {} pixels",
                   tokens, height, width));
 }
 

@@ -35,7 +35,7 @@ std::int64_t draw_token(const Tensor& logits, const SamplingOptions& options, Ra
   const double most = values.max().item<double>();  // not a number where one is none
   if (!std::isfinite(most)) {
     throw DataError(
-        "the model's scores of what follows are no finite numbers; its training diverged, or its "
+        "the model's scores of what follows are not finite numbers; its training diverged, or its "
         "weights are damaged");
   }
   if (options.temperature == 0) return values.argmax().item<std::int64_t>();

@@ -37,7 +37,7 @@ struct EvaluationOptions {
     v("split", split, one_of("test", "validation"), "of the entry's dataset");
     v("predictions", predictions,
       "keep the metrics of each example by itself, which `attnlab compare --pair example` takes; "
-      "costs a forward pass an example");
+      "costs a forward pass per example");
   }
 };
 

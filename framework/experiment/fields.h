@@ -49,7 +49,7 @@ struct DeclaredPart {
 /// Checks what a manifest itself says of fields, needs and stacks.
 /// @throws PluginError for a text of another form, for a condition on an option that the plugin
 ///         does not have, for an attention's need that is not known, and for a stack of a depth
-///         that is no whole number among its options.
+///         that is not a whole number among its options.
 void check_declared_fields(const DeclaredPart& declared);
 
 /// Every field that `taker` takes must be given by one of `givers`, or may be.

@@ -35,7 +35,7 @@ void check_gaps(const LayerStack& stack, const std::vector<const Part*>& all,
   for (std::size_t layer = 1; layer < all.size(); ++layer) {
     if (!consecutive[layer]) continue;
     const Part& mechanism = *all[layer];
-    // Two plugins may share what they leave, as the elliptical ones do: those are no gap.
+    // Two plugins may share what they leave, as the elliptical ones do: those are not a gap.
     std::optional<std::size_t> gap;
     for (std::size_t before = layer; before-- > 0;) {
       if (!consecutive[before]) gap = before;

@@ -11,7 +11,8 @@
 namespace attnlab {
 
 /// The bytes of a section, trailing zeros removed.
-/// @throws PluginError "PATH: REASON" when the file cannot be read, is no 64-bit little-endian ELF
+/// @throws PluginError "PATH: REASON" when the file cannot be read, is not a 64-bit little-endian
+/// ELF
 ///         shared library, is cut short, or has no such section.
 std::string read_elf_section(const std::string& path, const std::string& section);
 

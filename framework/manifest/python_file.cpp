@@ -232,7 +232,7 @@ PythonName located_name(const Node& section) {
     return name;
   }
   const fs::path near = fs::path(said->place().file.text()).parent_path() / file;
-  // What a resolved configuration calls a file is no path from where it was named first.
+  // What a resolved configuration calls a file is not a path from where it was named first.
   const bool elsewhere = name.file.starts_with(kKeptBelow) && !fs::exists(near, error);
   if (!elsewhere) name.file = fs::absolute(near, error).lexically_normal().string();
   return name;

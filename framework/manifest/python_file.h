@@ -46,7 +46,8 @@ struct PythonFile {
   std::vector<std::string> sources;
   std::map<std::string, std::string> versions;  ///< of Python, torch and each imported package
   std::string contents;                         ///< SHA-256 over the sources, with their paths
-  /// What it imports from elsewhere that is no package, each with its place: others would lack it.
+  /// What it imports from elsewhere that is not a package, each with its place: others would lack
+  /// it.
   std::vector<std::string> outside;
 
   /// What a run's frozen configuration calls the file: a path in the run's folder, where it is

@@ -37,7 +37,7 @@ Manifest read_manifest_beside(const std::string& file) {
     const std::string& name = manifest.python_class;
     const std::string stem = fs::path(file).stem().string();
     if (name.empty() || one_line(name) != name || name.find_first_of(":/ ") != std::string::npos) {
-      throw Error("python_class is no name of a class");
+      throw Error("python_class is not a name of a class");
     }
     if (manifest.name != stem) {
       throw Error(fmt::format("its id is {}, its file {}.py", manifest.id, stem));

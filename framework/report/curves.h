@@ -35,7 +35,7 @@ std::string layer_name(std::int64_t layer, std::int64_t call);
 /// The text of a run's metrics.jsonl; empty where there is none, or none that can be read.
 std::string read_log(const std::string& run_folder);
 
-/// One of its lines; discarded where that is no JSON, or longer than 16 MiB.
+/// One of its lines; discarded where that is not JSON, or longer than 16 MiB.
 nlohmann::json parsed_line(const std::string& line);
 
 /// How many points curves have at most.

@@ -36,7 +36,7 @@ std::string stem_of(const MetricInfo& info) {
   return info.name.ends_with(end) ? info.name.substr(0, info.name.size() - end.size()) : info.name;
 }
 
-/// A row a class, a column an attention; nothing where the slice has none of these metrics.
+/// A row per class, a column per attention; nothing where the slice has none of these metrics.
 void write_classes(const Report& report, std::size_t slice, const std::string& stem,
                    const std::vector<std::string>& names, int& tables, HtmlDocument& out) {
   std::vector<const PooledCell*> cells;

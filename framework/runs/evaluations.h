@@ -60,7 +60,7 @@ std::int64_t written_after(std::int64_t earlier);
 
 /// All that a run's folder holds.
 struct Evaluations {
-  std::vector<EvaluationRecord> records;  ///< one an entry, the newest; by name
+  std::vector<EvaluationRecord> records;  ///< one per entry, the newest; by name
   std::vector<std::string> replaced;      ///< entries with older results of another hash
   std::vector<std::string> damaged;       ///< "FILE: why" of those that could not be read
 };

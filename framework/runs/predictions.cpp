@@ -30,7 +30,7 @@ class Columns {
     if (length > bytes.size() - sizeof(length)) throw DataError("it ends in its header");
     header_ = parsed_json(bytes.substr(sizeof(length), length));
     data_ = bytes.substr(sizeof(length) + length);
-    if (!header_.is_object()) throw DataError("its header is no map");
+    if (!header_.is_object()) throw DataError("its header is not a map");
   }
 
   const json& header() const { return header_; }
@@ -45,7 +45,8 @@ class Columns {
                        ends[0] <= ends[1] && ends[1] <= data_.size() &&
                        (ends[1] - ends[0]) % kNumber == 0 &&
                        (ends[1] - ends[0]) / kNumber == shape[0];
-    if (!sound) throw DataError(fmt::format("its '{}' is no column of {}", one_line(name), dtype));
+    if (!sound)
+      throw DataError(fmt::format("its '{}' is not a column of {}", one_line(name), dtype));
     std::vector<T> out(shape[0]);
     if (!out.empty()) std::memcpy(out.data(), data_.data() + ends[0], out.size() * kNumber);
     return out;

@@ -76,7 +76,7 @@ std::optional<SuiteRecord> read_suite(const std::string& folder);
 
 /// Every run in or below the folders, each once. Below a suite's folder, runs that its record does
 /// not name are of earlier configurations, plugin files or data: left out, with a note (the tries
-/// of its `tune:`, which are no results, without one). So are those of suites below a suite's
+/// of its `tune:`, which are not results, without one). So are those of suites below a suite's
 /// folder that is one of the folders; else the nearest suite decides. A run that cannot be read is
 /// absent, with a note; the rest goes on.
 /// @throws ConfigError for a folder that is not there or holds no run, and for two runs of one

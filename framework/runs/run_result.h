@@ -27,7 +27,7 @@ struct RunResult {
   Costs costs;
   std::int64_t together = 1;  ///< runs that one process trained together, itself included
   std::vector<EvaluationRecord> evaluations;
-  std::vector<MetricInfo> evaluation_headlines;  ///< one an entry that has any: "fog/accuracy"
+  std::vector<MetricInfo> evaluation_headlines;  ///< one per entry that has any: "fog/accuracy"
   /// Where a stored result came from (stored_run.h); empty for a run that was made here.
   std::string stored;
   std::vector<std::string> notes;    ///< what readers of its numbers must know

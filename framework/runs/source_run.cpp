@@ -69,7 +69,8 @@ std::optional<RunFolder> source_run(const Experiment& experiment, std::int64_t s
       (own.has_filename() ? own : own.parent_path()).parent_path().parent_path().parent_path();
   std::error_code error;
   // A stored result, which has no weights, is the last choice. (One that was made here and lost
-  // them is no reason to begin with another: whoever begins with it is told which file is missing.)
+  // them is not a reason to begin with another: whoever begins with it is told which file is
+  // missing.)
   std::map<std::pair<bool, RunStart>, RunFolder> found;
   for (const auto& place : fs::directory_iterator(root, error)) {
     for (const auto& entry :

@@ -137,7 +137,7 @@ Archive opened(std::string_view bytes) {
   ::archive_read_support_filter_zstd(in.get());
   ::archive_read_support_format_tar(in.get());
   if (::archive_read_open_memory(in.get(), bytes.data(), bytes.size()) != ARCHIVE_OK) {
-    throw BundleError("is no archive: " + reason(in.get()));
+    throw BundleError("is not an archive: " + reason(in.get()));
   }
   return in;
 }

@@ -35,7 +35,7 @@ void check_path(const std::string& path);
 /// the same to a file system without upper case, and for what is beyond the limits.
 std::string write_archive(std::vector<ArchiveFile> files, const ArchiveLimits& limits = {});
 
-/// Reads an archive from memory; refuses what is no regular file, paths that leave the folder,
+/// Reads an archive from memory; refuses what is not a regular file, paths that leave the folder,
 /// paths out of order or twice, and what is beyond the limits, before it takes memory for it.
 /// @param on_file  gets each file in its turn; may throw
 /// @throws BundleError.

@@ -18,8 +18,8 @@ void check_says(const Contents& contents, const Manifest& library);
 
 /// Puts a library that was built elsewhere into a bundle, for machines with its stamp.
 /// @param manifest  of the library that was built here; both must agree apart from the stamp
-/// @throws PluginError where it is no plugin; BundleError, naming it, where it is another one or a
-/// binary with this stamp is in the bundle already.
+/// @throws PluginError where it is not a plugin; BundleError, naming it, where it is another one or
+/// a binary with this stamp is in the bundle already.
 void add_binary(const std::string& library, const Manifest& manifest, Contents& contents,
                 std::vector<ArchiveFile>& files);
 

@@ -56,7 +56,7 @@ Parts split(std::string_view bytes) {
   const std::string mark = std::string(kFirstLine);
   const std::size_t text = bytes.rfind(mark);
   if (text == std::string_view::npos || text < from || text < kSealHeader) {
-    throw BundleError("is no bundle of attnlab, or is cut short: it does not end in a seal");
+    throw BundleError("is not a bundle of attnlab, or is cut short: it does not end in a seal");
   }
   const std::size_t begin = text - kSealHeader;
   const std::string_view seal = bytes.substr(text);

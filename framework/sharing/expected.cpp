@@ -120,7 +120,7 @@ std::vector<std::string> expected_cases(const Bundle& bundle) {
     const std::size_t end = file.path.find('/', kFolder.size());
     if (end != std::string::npos) folders.insert(file.path.substr(0, end));
   }
-  for (const std::string& folder : folders) {  // files beside them, a README, are no cases
+  for (const std::string& folder : folders) {  // files beside them, a README, are not cases
     for (const char* name : {"in.safetensors", "out.safetensors", "options.json"}) {
       const std::string path = fmt::format("{}/{}", folder, name);
       if (paths.count(path) == 0) static_cast<void>(bundle.file(path));  // throws

@@ -53,9 +53,9 @@ std::string from_base64(std::string_view text) {
   const int result =
       ::sodium_base642bin(reinterpret_cast<unsigned char*>(bytes.data()), bytes.size(), text.data(),
                           text.size(), nullptr, &size, &end, sodium_base64_VARIANT_ORIGINAL);
-  if (result != 0 || end != text.data() + text.size()) throw BundleError("is no base64");
+  if (result != 0 || end != text.data() + text.size()) throw BundleError("is not base64");
   bytes.resize(size);
-  if (to_base64(bytes) != text) throw BundleError("is no base64 as it should be written");
+  if (to_base64(bytes) != text) throw BundleError("is not base64 as it should be written");
   return bytes;
 }
 

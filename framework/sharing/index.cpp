@@ -122,9 +122,9 @@ Index parse_index(std::string_view text) {
     for (const json& entry : in.at("bundles")) index.bundles.push_back(entry_of(entry));
     return index;
   } catch (const json::exception& damage) {
-    throw BundleError(fmt::format("is no index: {}", one_line(damage.what(), 200)));
+    throw BundleError(fmt::format("is not an index: {}", one_line(damage.what(), 200)));
   } catch (const ConfigError& damage) {
-    throw BundleError(fmt::format("is no index: {}", damage.what()));
+    throw BundleError(fmt::format("is not an index: {}", damage.what()));
   }
 }
 
@@ -224,8 +224,8 @@ Index check_index(const ServedIndex& served, const std::string& place, Keyring& 
     }
     for (const IndexEntry& entry : index.bundles) {
       if (entry.id.starts_with(index.lab + "/")) continue;
-      throw TrustError(fmt::format("{}: REFUSED: it lists {}, which is no bundle of lab '{}'", what,
-                                   entry.id, index.lab));
+      throw TrustError(fmt::format("{}: REFUSED: it lists {}, which is not a bundle of lab '{}'",
+                                   what, entry.id, index.lab));
     }
     // Before anything else can refuse the index: a revocation is signed by its own key, and a lab
     // that revoked its key has only a new one, which nobody knows yet, to sign its index with.

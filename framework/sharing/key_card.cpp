@@ -50,7 +50,7 @@ KeyCard parse_key_card(const std::string& text) {
   start_sodium();
   const std::vector<std::string_view> lines = lines_of(text);
   if (lines.size() != 6) {
-    throw BundleError(fmt::format("is no key of a lab: {} lines, expected 6", lines.size()));
+    throw BundleError(fmt::format("is not a key of a lab: {} lines, expected 6", lines.size()));
   }
   KeyCard card;
   card.key = parse_public_key(lines[1]);
@@ -66,7 +66,7 @@ KeyCard parse_key_card(const std::string& text) {
   if (text.substr(0, size) != expected || signature.untrusted_comment != kItself ||
       signature.trusted_comment != statement_of(card) ||
       !is_signed_by(signature, card.key, expected)) {
-    throw BundleError("is no key of a lab: it is not signed by itself");
+    throw BundleError("is not a key of a lab: it is not signed by itself");
   }
   return card;
 }
@@ -81,7 +81,7 @@ Revocation parse_revocation(const std::string& text) {
   start_sodium();
   const std::size_t end = text.find('\n');
   if (!text.starts_with("attnlab-revocation ") || end == std::string::npos) {
-    throw BundleError("is no revocation of a key");
+    throw BundleError("is not a revocation of a key");
   }
   Revocation parsed;
   parsed.text = text;
@@ -94,7 +94,7 @@ Revocation parse_revocation(const std::string& text) {
   check_day(parsed.date);
   parsed.signature = parse_signature(std::string_view(text).substr(end + 1));
   if (key_text(parsed.signature.key) != parsed.key_id) {
-    throw BundleError("is no revocation: another key signed it");
+    throw BundleError("is not a revocation: another key signed it");
   }
   return parsed;
 }

@@ -132,7 +132,7 @@ class Keyring {
   /// @param then  what is done while the record is still locked; where it throws, the record
   ///              becomes what it was
   void change(const std::function<void()>& how, const std::function<void()>& then = nullptr);
-  /// Key numbers are chosen by whoever makes a key: two keys of one number are no accident.
+  /// Key numbers are chosen by whoever makes a key: two keys of one number are not an accident.
   void refuse_taken_number(const KeyCard& card, const std::string& what) const;
   KnownKey* find(const std::string& lab, const std::string& key_id);
   std::string path_of(const std::string& lab, const std::string& ending) const;

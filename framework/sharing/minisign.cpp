@@ -44,7 +44,7 @@ Layout layout_of(std::string_view base64, const char* what) {
   const std::string bytes = from_base64(base64);
   if (bytes.size() != sizeof(Layout)) {
     throw BundleError(
-        fmt::format("is no {}: {} bytes, expected {}", what, bytes.size(), sizeof(Layout)));
+        fmt::format("is not a {}: {} bytes, expected {}", what, bytes.size(), sizeof(Layout)));
   }
   Layout layout;
   std::memcpy(&layout, bytes.data(), sizeof layout);
@@ -89,7 +89,7 @@ void mask(SecretLayout& layout, const std::string& password) {
 SecretLayout secret_layout(const std::string& text) {
   const std::vector<std::string_view> lines = lines_of(unmarked(text));
   if (lines.size() < 2 || !lines[0].starts_with(kUntrusted)) {
-    throw BundleError("is no secret key of minisign");
+    throw BundleError("is not a secret key of minisign");
   }
   const auto layout = layout_of<SecretLayout>(lines[1], "secret key of minisign");
   const bool plain = std::string_view(layout.derivation, 2) == std::string_view("\0\0", 2);
@@ -102,7 +102,7 @@ SecretLayout secret_layout(const std::string& text) {
 
 std::string_view behind(std::string_view line, std::string_view prefix) {
   if (!line.starts_with(prefix)) {
-    throw BundleError(fmt::format("is no signature: a line must begin with '{}'", prefix));
+    throw BundleError(fmt::format("is not a signature: a line must begin with '{}'", prefix));
   }
   return line.substr(prefix.size());
 }
@@ -211,13 +211,13 @@ std::string SecretKey::sign(std::string_view message, const std::string& untrust
 Signature parse_signature(std::string_view text) {
   const std::vector<std::string_view> lines = lines_of(text);
   if (lines.size() != 4 || text.back() != '\n') {
-    throw BundleError(fmt::format("is no signature: {} lines, expected 4", lines.size()));
+    throw BundleError(fmt::format("is not a signature: {} lines, expected 4", lines.size()));
   }
   Signature parsed;
   parsed.untrusted_comment = behind(lines[0], kUntrusted);
   parsed.trusted_comment = behind(lines[2], kTrusted);
   if (printable(parsed.trusted_comment) != parsed.trusted_comment) {
-    throw BundleError("is no signature: its comment has characters that cannot be shown");
+    throw BundleError("is not a signature: its comment has characters that cannot be shown");
   }
   const auto layout = layout_of<SignatureLayout>(lines[1], "signature");
   if (is(layout.algorithm, "Ed")) {
@@ -227,7 +227,8 @@ Signature parse_signature(std::string_view text) {
   std::copy(std::begin(layout.id), std::end(layout.id), parsed.key.begin());
   std::copy(std::begin(layout.signature), std::end(layout.signature), parsed.signature.begin());
   const std::string global = from_base64(lines[3]);
-  if (global.size() != parsed.global.size()) throw BundleError("is no signature: it is cut short");
+  if (global.size() != parsed.global.size())
+    throw BundleError("is not a signature: it is cut short");
   std::copy(global.begin(), global.end(), parsed.global.begin());
   return parsed;
 }

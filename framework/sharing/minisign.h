@@ -26,7 +26,7 @@ struct PublicKey {
   bool operator==(const PublicKey&) const = default;
 };
 
-/// @throws BundleError when it is no public key of minisign.
+/// @throws BundleError when it is not a public key of minisign.
 PublicKey parse_public_key(std::string_view base64);
 
 /// A secret key in memory, wiped when it goes.

@@ -43,7 +43,7 @@ int compare_versions(const std::string& first, const std::string& second);
 
 /// A date of the calendar as "2027-11-23", today in UTC moved by so many days.
 std::string date_in(int days);
-/// @throws ConfigError when a text is no date.
+/// @throws ConfigError when a text is not a date.
 void check_date(const std::string& date, const std::string& what);
 /// "2026-11-23T16:00:00Z", now.
 std::string time_text();

@@ -88,7 +88,7 @@ std::string weights_of(const RunRecord& run) {
 }
 
 /// What a run keeps of Python files: code, as a plugin is. Empty: nothing.
-/// @throws DataError for what is no plain file.
+/// @throws DataError for what is not a plain file.
 std::vector<std::string> python_files_of(const std::string& run) {
   const fs::path folder = fs::path(run) / "python";
   refuse_to_pack_link(folder.string());

@@ -90,7 +90,7 @@ std::set<SharedClass> shared_classes(const std::string& folder) {
   for (; !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
     if (at->is_directory() || named.count(at->path().string()) > 0) continue;
     throw TrustError(
-        fmt::format("{}: REFUSED: it is no Python file that the run's configuration "
+        fmt::format("{}: REFUSED: it is not a Python file that the run's configuration "
                     "names, nor imported by one",
                     at->path().string()));
   }

@@ -61,7 +61,7 @@ bool is_licence(const std::string& path) {
 }  // namespace
 
 SourceFiles source_files(const std::string& folder) {
-  if (!fs::is_directory(folder)) throw FileError(folder + ": is no folder");
+  if (!fs::is_directory(folder)) throw FileError(folder + ": is not a folder");
   std::vector<ArchiveFile> all;
   collect(folder, "", all);
   std::sort(all.begin(), all.end(),

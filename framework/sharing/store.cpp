@@ -67,7 +67,7 @@ bool is_in_use(const std::string& name) {
 }
 
 /// The entry that a link of the host's folder leads to, whether it is still there or not.
-/// @returns lab, name and entry, or nothing for what is no link of the store.
+/// @returns lab, name and entry, or nothing for what is not a link of the store.
 std::optional<std::array<std::string, 3>> entry_behind(const fs::path& link) {
   std::error_code error;
   const fs::path target = fs::read_symlink(link, error);

@@ -12,7 +12,7 @@ namespace attnlab {
 /// Rows over all points, or over those that share a value of one axis.
 struct SuitePool {
   std::string axis;                 ///< "lr"; empty: over all points
-  std::vector<std::string> values;  ///< of the axis, one a row: "0.001"
+  std::vector<std::string> values;  ///< of the axis, one per row: "0.001"
   /// `experiment` is the one that the grid varies. Numbers are over all runs that are done.
   std::vector<SuiteRow> rows;
 };

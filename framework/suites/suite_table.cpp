@@ -202,7 +202,7 @@ TableCell value_cell(const SuiteRow& row, const MetricInfo& column) {
   return quantity_of(column, metric->second, done == row.states.end() ? 0 : done->second);
 }
 
-/// @param values  of a grid's axis, one a row, after its name; empty: no such column
+/// @param values  of a grid's axis, one per row, after its name; empty: no such column
 std::string rows_markdown(const Suite& suite, const std::vector<SuiteRow>& rows,
                           const std::vector<std::string>& values,
                           const std::vector<MetricInfo>& columns) {

@@ -315,7 +315,7 @@ Tuning read_tune(const Node& section, Problems& problems) {
 std::vector<TunePoint> tune_points(const Tuning& tuning, std::vector<GridVariant> all) {
   if (all.size() < 2) {
     throw ConfigError(tuning.place,
-                      "tune: one combination of values is no choice; give a list two values or "
+                      "tune: one combination of values is not a choice; give a list two values or "
                       "more, or write the one value in `set`");
   }
   const auto budget = tuning.budget == 0 ? all.size() : static_cast<std::size_t>(tuning.budget);

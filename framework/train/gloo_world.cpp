@@ -39,7 +39,7 @@ std::chrono::seconds patience() {
   const auto seconds = parsed_number<int>(text);
   if (seconds && *seconds >= 1 && *seconds <= 100000) return std::chrono::seconds(*seconds);
   throw ConfigError(
-      fmt::format("{}: '{}' in the environment is no number of seconds from 1 to "
+      fmt::format("{}: '{}' in the environment is not a number of seconds from 1 to "
                   "100000; set another, or unset it for ten minutes",
                   kPatience, text));
 }

@@ -14,11 +14,12 @@
 namespace attnlab {
 
 /// How long processes wait for each other before they give up: ten minutes, or what the variable
-/// ATTNLAB_PATIENCE says in seconds. @throws ConfigError where that is no number from 1 to 100000.
+/// ATTNLAB_PATIENCE says in seconds. @throws ConfigError where that is not a number from 1 to
+/// 100000.
 std::chrono::seconds patience();
 
 /// Meets the other processes.
-/// @throws ConfigError where this attnlab has no Gloo, the count is no power of two, the address
+/// @throws ConfigError where this attnlab has no Gloo, the count is not a power of two, the address
 ///         does not answer, the port is in use, two processes have one rank, or some do not come.
 std::shared_ptr<World> join_world(const Launched& launched, std::chrono::seconds patience);
 

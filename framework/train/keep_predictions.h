@@ -9,7 +9,7 @@
 namespace attnlab {
 
 /// Evaluates an entry example by example and writes the file, whole or not at all. Cost: a forward
-/// pass an example.
+/// pass per example.
 /// @param path    of the file, in a folder that is there
 /// @param fitted  what the evaluation has fitted
 /// @returns the fingerprint of its bytes, as a result names it: 16 hexadecimal digits.

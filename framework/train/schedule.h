@@ -5,7 +5,7 @@
 //   constant, t >= w:      base
 //   cosine, t >= w:        min + (base - min) (1 + cos(pi (t - o) / (T - o))) / 2
 //   polynomial, t >= w:    min + (base - min) (1 - (t - o) / (T - o))^power
-//                          o = w, or 0 where the warm-up is no prefix (timm's default)
+//                          o = w, or 0 where the warm-up is not a prefix (timm's default)
 //   step, t >= w:          base gamma^(number of milestones <= t)
 //   inverse root, t >= w:  base sqrt(w / t)
 //   one cycle:             up from base / div to base by a cosine until t = w - 1, then down to

@@ -25,7 +25,7 @@ namespace {
 /// that with those before evaluations).
 constexpr double kSavingShare = 30;
 
-/// The first of the task's metrics whose value is no number; empty: none. (What has no value, as
+/// The first of the task's metrics whose value is not a number; empty: none. (What has no value, as
 /// the recall of a class without examples, a task leaves out of its result.)
 std::string broken_metric(const std::vector<MetricInfo>& metrics, const Metrics& result) {
   for (const MetricInfo& metric : metrics) {
@@ -35,7 +35,7 @@ std::string broken_metric(const std::vector<MetricInfo>& metrics, const Metrics&
   return "";
 }
 
-/// Names of the buffers that hold what is no number.
+/// Names of the buffers that hold what is not a number.
 std::set<std::string> broken_buffers(const SavedModules& modules) {
   std::set<std::string> names;
   for (const auto& [prefix, module] : modules) {
@@ -442,7 +442,7 @@ void Training::evaluate_and_select(std::int64_t epoch) {
   if (!others.empty()) record(std::string(name_of(other)), {}, others);
 }
 
-/// @param entries  of `evaluate:`; they are no part of the run's own result
+/// @param entries  of `evaluate:`; they are not part of the run's own result
 void Training::record(const std::string& split, Metrics metrics, const Metrics& entries) {
   if (split == "test") test_metrics_ = metrics;
   metrics.insert(entries.begin(), entries.end());

@@ -64,7 +64,7 @@ class ResNetModel final : public Model {
 ATTNLAB_PLUGIN(model, ResNetModel, ResNetModelOptions,
                {.id = "attnlab/resnet",
                 .version = "1.0.0",
-                .summary = "residual convolutional network, a class an image",
+                .summary = "residual convolutional network, a class per image",
                 .citation = "He et al., Deep Residual Learning, CVPR 2016",
                 .licence = "Apache-2.0",
                 .takes = {"image"},

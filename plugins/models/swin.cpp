@@ -75,7 +75,7 @@ class SwinModel final : public Model {
 ATTNLAB_PLUGIN(model, SwinModel, SwinModelOptions,
                {.id = "attnlab/swin",
                 .version = "1.0.0",
-                .summary = "Swin Transformer V2: attention in shifted windows, a class an image",
+                .summary = "Swin Transformer V2: attention in shifted windows, a class per image",
                 .citation = "Liu et al., Swin Transformer V2, CVPR 2022, arXiv:2111.09883",
                 .licence = "Apache-2.0",
                 .takes = {"image"},

@@ -114,7 +114,7 @@ class ToyTransformer final : public Model {
     if (series.size() != 2 || series[0] <= 0 || series[1] <= 0) {
       throw DataError(
           fmt::format("toy_transformer learns a position for each token and needs series [N, D] of "
-                      "one length; those of dataset '{}' differ in length, or are no [N, D]",
+                      "one length; those of dataset '{}' differ in length or are not [N, D]",
                       data.name));
     }
     for (const FieldInfo& field : data.fields) {

@@ -65,7 +65,7 @@ std::string initialise() {
 }
 
 /// Imports attnlab's own side, and torch with it. @returns why not; empty where it is there
-/// @param prints  what files print is no result of the program's: to standard error
+/// @param prints  what files print is not a result of the program's: to standard error
 std::string import_host(bool prints) {
   try {
     const py::module_ system = py::module_::import("sys");

@@ -330,7 +330,7 @@ def _module(path, said, options, given):
     """The class with its options, and of `given` what its constructor asks for by name."""
     made, where = _class(path, said)
     if not isinstance(made, type) or not issubclass(made, torch.nn.Module):
-        raise Refused(f"{where}: {said['class']} is no torch.nn.Module; derive it from that")
+        raise Refused(f"{where}: {said['class']} is not a torch.nn.Module; derive it from that")
     before = Surroundings(torch_too=False)
     module = made(**{name: given[name] for name in said["constructor"]}, **_typed(options, said))
     before.check(where, f"the constructor of {said['class']}")
@@ -339,7 +339,7 @@ def _module(path, said, options, given):
             raise Refused(f"{where}: parameter '{name}' has no shape before the first batch (a lazy "
                           "module); give the shape in __init__")
         if not tensor.is_floating_point():
-            raise Refused(f"{where}: parameter '{name}' is no floating-point tensor; make a buffer of "
+            raise Refused(f"{where}: parameter '{name}' is not a floating-point tensor; make a buffer of "
                           "it")
     return module
 
@@ -512,7 +512,7 @@ class HostedDataset:
     def __init__(self, path, said, options, seed):
         made, where = _class(path, said)
         if not isinstance(made, type):
-            raise Refused(f"{where}: {said['class']} is no class")
+            raise Refused(f"{where}: {said['class']} is not a class")
         self.where = f"{path}:{said['forward_line']}"
         self.name = said["class"]
         self.augments = said["augments"]

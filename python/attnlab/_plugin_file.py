@@ -282,7 +282,7 @@ class Reader:
         known = [trait for declared in INPUTS.values() for trait in declared] + list(SAID) + ["ragged"]
         for trait in needs:
             if trait not in known:
-                self.wrong(node, f"needs: '{trait}' is no trait of attentions; there are "
+                self.wrong(node, f"needs: '{trait}' is not a trait of attentions; there are "
                            + ", ".join(dict.fromkeys(known)))
         takes = self.texts(node, "takes", FIELD + r"\??", "['series', 'valid?', 'x@node']")
         if takes is None:
@@ -317,7 +317,7 @@ class Reader:
         fields = {}
         for name, said in value.items():
             if not isinstance(name, str) or not re.fullmatch(FIELD, name):
-                self.wrong(node, f"fields: {name!r} is no name; expected 'series', or 'x@node' for rows of "
+                self.wrong(node, f"fields: {name!r} is not a name; expected 'series', or 'x@node' for rows of "
                                  "an axis")
             if said is None:
                 fields[name] = [None, None]
@@ -372,7 +372,7 @@ class Reader:
             try:
                 inner = ast.parse(node.value, mode="eval").body
             except SyntaxError:
-                self.wrong(node, f"{option['name']}: '{node.value}' is no type")
+                self.wrong(node, f"{option['name']}: '{node.value}' is not a type")
             ast.copy_location(inner, node)
             return self.annotate(inner, option)
         name = last_name(node)
@@ -426,7 +426,8 @@ class Reader:
         for item in value if option.get("list") and isinstance(value, list) else [value]:
             if not isinstance(item, kinds) or (isinstance(item, bool) and option["type"] != "bool"):
                 what = "; an option always has a value" if item is None else ""
-                self.wrong(node, f"{option['name']}: {item!r} is no {option['type']}{what}")
+                a = "an" if option["type"] == "int" else "a"
+                self.wrong(node, f"{option['name']}: {item!r} is not {a} {option['type']}{what}")
         if option.get("list") and not isinstance(value, list):
             self.wrong(node, f"{option['name']}: its default must be a list")
         return [written(item, option) for item in value] if option.get("list") \
@@ -559,7 +560,7 @@ class Imports:
             self.places.setdefault(parts[0], [path, node.lineno, node.col_offset + 1])
 
     def look_for(self, unknown):
-        """Finds files that are no packages: on PYTHONPATH, say. It runs none of them."""
+        """Finds files that are not packages: on PYTHONPATH, say. It runs none of them."""
         import importlib.util
         for name in unknown:
             try:

@@ -19,7 +19,7 @@ def _folder() -> pathlib.Path:
     """Where the program's build or installation has its extension."""
     program = shutil.which(executable())
     if program is None:
-        raise AttnlabError(f"{executable()}: is no program; set ATTNLAB_PROGRAM to attnlab's (make build)")
+        raise AttnlabError(f"{executable()}: is not a program; set ATTNLAB_PROGRAM to attnlab's (make build)")
     return pathlib.Path(os.path.realpath(program)).parent.parent / "lib" / "attnlab" / "python"
 
 

@@ -71,8 +71,8 @@ class PluginFile(unittest.TestCase):
         self.assertEqual(wrong("a: float = None")[:2], [3, 35])
         self.assertIn("plain value", wrong("a: float = torch.pi")[2])
         self.assertIn("needs a type", wrong("a")[2])
-        self.assertIn("no int", wrong("a: int = 1.5")[2])
-        self.assertIn("no float", wrong("a: float = True")[2])
+        self.assertIn("not an int", wrong("a: int = 1.5")[2])
+        self.assertIn("not a float", wrong("a: float = True")[2])
         self.assertIn("must be a list", wrong("a: list[int] = 1")[2])
         self.assertIn("'more'", wrong("*more")[2])
         self.assertIn("Range", wrong("a: Annotated[float, Range('x', 1)] = 1")[2])
@@ -131,7 +131,7 @@ class PluginFile(unittest.TestCase):
             _plugin_file.plugin_file(path, "Data", "model")
         self.assertIn("no class is a model", caught.exception.where[3])
         self.assertIn("'y' is not among", self.wrong("import torch\n" + model.replace("x, off", "y, off"))[2])
-        self.assertIn("'colour' is no trait", self.wrong("import torch\n" + model.replace("causal", "colour"))[2])
+        self.assertIn("'colour' is not a trait", self.wrong("import torch\n" + model.replace("causal", "colour"))[2])
         self.assertIn("takes `split`", self.wrong(data.replace("split, ", ""))[2])
 
 

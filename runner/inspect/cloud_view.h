@@ -33,7 +33,7 @@ struct VoxelAttention {
 VoxelAttention attention_of_voxel(const Tensor& weights, const Tensor& slots, const Tensor& token,
                                   std::int64_t voxel);
 
-/// Coordinates as three uint16 a point, the first byte the lower one, over a cube.
+/// Coordinates as three uint16 per point, the first byte the lower one, over a cube.
 struct PackedPlaces {
   double low[3] = {0, 0, 0};  ///< the cube's least corner
   double side = 1;

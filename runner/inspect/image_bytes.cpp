@@ -21,7 +21,7 @@ Pixels bytes_of(const Tensor& image, const FieldInfo& field) {
     const double shift = known ? field.mean[channel] : -low * scale;
     const double* plane = values.data_ptr<double>() + c * height * width;
     for (std::int64_t i = 0; i < height * width; ++i) {
-      // In this order, what is no number is 0.
+      // In this order, what is not a number is 0.
       const double level = std::max(0.0, std::round(255 * (plane[i] * scale + shift)));
       out.bytes[static_cast<std::size_t>(i * out.channels + c)] =
           static_cast<std::uint8_t>(std::min(level, 255.0));

@@ -50,7 +50,7 @@ Pixels stored_picture(const std::string& path, Registry& registry) {
 void check_writes_over_none(const std::string& given, const OutputPath& drawing,
                             const Words& pictures, const char* remedy) {
   for (const std::string& picture : pictures) {
-    std::error_code missing;  // what is not there yet is no input
+    std::error_code missing;  // what is not there yet is not an input
     if (!std::filesystem::equivalent(drawing.whole, picture, missing)) continue;
     throw ConfigError(fmt::format("--out {}: would write over {}; {}", given, picture, remedy));
   }

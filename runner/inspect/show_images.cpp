@@ -65,7 +65,7 @@ class RecordingModel final : public Model {
 
 /// What the model says, for people.
 std::string words_of(const Tensor& logits, const DatasetInfo& info) {
-  if (logits.isnan().any().item<bool>()) return "logits that are no numbers";
+  if (logits.isnan().any().item<bool>()) return "logits that are not numbers";
   const auto said = logits.argmax().item<std::int64_t>();
   const double share = logits.to(at::kCPU, at::kDouble).softmax(0)[said].item<double>();
   return fmt::format("{} ({:.0f} %)", class_name(info, said), 100 * share);

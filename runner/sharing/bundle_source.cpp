@@ -104,8 +104,8 @@ BundleSource BundleFinder::from_index(const std::string& word) {
   const std::string name = word.substr(0, at);
   const std::string version = at == std::string::npos ? "" : word.substr(at + 1);
   if (indices_.all().empty()) {
-    throw ConfigError(fmt::format("'{}' is no file, and no index was added (attnlab index add URL)",
-                                  one_line(word, 100)));
+    throw ConfigError(fmt::format(
+        "'{}' is not a file, and no index was added (attnlab index add URL)", one_line(word, 100)));
   }
   refresh();
   const std::size_t slash = name.find('/');
@@ -113,7 +113,7 @@ BundleSource BundleFinder::from_index(const std::string& word) {
   const auto found = indices_.newest(name, version);
   if (!found) {
     refuse_for("");  // it may be in one of those
-    throw ConfigError(fmt::format("'{}' is no file, and in no index; attnlab plugin search WORD",
+    throw ConfigError(fmt::format("'{}' is not a file, and in no index; attnlab plugin search WORD",
                                   one_line(word, 100)));
   }
   refuse_for(found->entry.id.substr(0, found->entry.id.find('/')));

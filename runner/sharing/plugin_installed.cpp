@@ -134,7 +134,7 @@ std::string kept_revocation_of(const sharing::Installed& one, const sharing::Key
       one.key, date, one.id.str());
 }
 
-/// A key that expired since is told, and is no fault: what it signed came in while it held.
+/// A key that expired since is told, and is not a fault: what it signed came in while it held.
 bool verify_installed(const sharing::Installed& one, const sharing::Keyring& keys,
                       const Stamp& host) {
   std::string damage = damage_of(one), note;

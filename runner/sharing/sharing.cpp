@@ -54,7 +54,7 @@ sharing::Ask asker(bool yes) {
       return true;
     }
     if (::isatty(STDIN_FILENO) == 0) {
-      std::cerr << " no (nobody can answer: the input is no terminal)\n";
+      std::cerr << " no (nobody can answer: the input is not a terminal)\n";
       return false;
     }
     std::cerr << " [y/N] " << std::flush;

@@ -86,7 +86,7 @@ void add_workshop_options(Usage& usage) {
                               po::value<double>()->value_name("SECONDS")->default_value(300),
                               "of one check; a build has 6 times as long")(
       "jobs", po::value<std::int64_t>()->value_name("N")->default_value(0),
-      "compilers and checks at a time; 0: one a core")(
+      "compilers and checks at a time; 0: one per core")(
       "readable", po::value<Words>()->value_name("DIR")->multitoken()->composing(),
       "folder beside the system's that the build may read");
 }

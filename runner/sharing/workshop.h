@@ -15,7 +15,7 @@ namespace attnlab {
 struct WorkshopOptions {
   double build_limit = 1800;          ///< seconds that a build may take
   double check_limit = 300;           ///< seconds that one check of the kit may take
-  std::int64_t jobs = 0;              ///< compilers or checks at a time; 0: one a core
+  std::int64_t jobs = 0;              ///< compilers or checks at a time; 0: one per core
   std::vector<std::string> readable;  ///< folders beside the system's that a build may read
   std::function<void(const std::string& line)> say = [](const std::string&) {};
 };

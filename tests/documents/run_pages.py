@@ -115,7 +115,7 @@ def blocks_of(page):
 
 
 def complaint(command):
-    """What bash says of a text that is no whole command; "" where it is one."""
+    """What bash says of a text that is not a whole command; "" where it is one."""
     if command.endswith("\\\n"):
         return "goes on in the next line"
     return subprocess.run(["bash", "-n"], input=command, capture_output=True, text=True).stderr
@@ -302,7 +302,7 @@ class Page:
         """Whether the program has such a command with these options, without running it."""
         said = "" if simple(command.rstrip("\n")) else complaint(command)
         if said:
-            self.fault(place, f"is no command: {said}")
+            self.fault(place, f"is not a command: {said}")
             return
         for words in calls_in(command):
             self.looked_at += 1
@@ -372,7 +372,7 @@ class Page:
         if not over and block.check("skip") is None:
             if not re.search(r"^schema:", block.text, re.M):
                 if not block.name:
-                    self.fault(place, "is no composition, and nothing says over which it is to be laid")
+                    self.fault(place, "is not a composition, and nothing says over which it is to be laid")
             elif "rules:" not in block.text and block.check("wrong") is None:
                 name = block.name or "part_of_page.yaml"
                 self.save(name, block.text)
@@ -382,7 +382,7 @@ class Page:
         try:
             ast.parse(block.text)
         except SyntaxError as error:
-            self.fault(block.place, f"is no Python: {error}")
+            self.fault(block.place, f"is not Python: {error}")
             return
         if block.name:
             self.save(block.name, block.text)

@@ -78,7 +78,7 @@ void check_value(const Node& value, const OptionSpec& option) {
   const auto& choices = option.choices;
   if (!choices.empty() &&
       std::find(choices.begin(), choices.end(), value.text()) == choices.end()) {
-    fail("a value that is no choice: " + to_flow(value));
+    fail("a value that is not a choice: " + to_flow(value));
   }
 }
 

@@ -32,7 +32,7 @@ bool is_header(const std::string& tar, std::size_t at) {
   return at + kBlock <= tar.size() && tar.compare(at + 257, 5, "ustar") == 0;
 }
 
-/// Sets the sum of a header, without which it is no header to a reader.
+/// Sets the sum of a header, without which it is not a header to a reader.
 void sum_header(std::string& tar, std::size_t at) {
   constexpr std::size_t kSum = 148;
   tar.replace(at + kSum, 8, 8, ' ');

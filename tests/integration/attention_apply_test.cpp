@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 /// The bits of a float16 number that float32 holds with no more than 10 behind the first, and that
-/// is no smaller than 2^-14.
+/// is not smaller than 2^-14.
 std::string half_bytes(float value) {
   std::uint32_t bits = 0;
   std::memcpy(&bits, &value, 4);

@@ -226,7 +226,7 @@ TEST_F(CrossDomain, FindsAnOracleInItsDomainAndNowhereElse) {
     EXPECT_EQ(cell(page, "oracle", column).at("difference"), 0) << column;
     EXPECT_EQ(cell(page, "oracle", column).at("verdict"), "no spread") << column;
   }
-  EXPECT_NE(cell(page, "quest", "toy").at("verdict"), "better") << "it is no oracle";
+  EXPECT_NE(cell(page, "quest", "toy").at("verdict"), "better") << "it is not an oracle";
 }
 
 // A quick part whose name is not its long form's would leave its columns out of the page.

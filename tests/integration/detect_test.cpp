@@ -145,7 +145,7 @@ TEST_F(Detect, NamesTheClassesOfAClosedSet) {
   const json found = written("detections").at("pictures")[0].at("found");
   ASSERT_EQ(found.size(), 3U);
   EXPECT_FALSE(found[0].at("class").get<std::string>().empty());
-  folder_.write("odd\xff.png", file_text(at("one.png")));  // a name that is no UTF-8
+  folder_.write("odd\xff.png", file_text(at("one.png")));  // a name that is not UTF-8
   must({"detect", run, "--image", "odd\xff.png", "--out", "odd"});
   EXPECT_EQ(written("odd").at("pictures")[0].at("file"), "odd\xef\xbf\xbd.png");
   EXPECT_THAT(refusal({"detect", run, "--prompt", "one.png", "--image", "one.png"}),
@@ -221,7 +221,7 @@ TEST_F(Detect, RefusesWhatDoesNotFit) {
   EXPECT_THAT(refusal(with({"one.png", "--score", "2"})), HasSubstr("--score: 2"));
   EXPECT_THAT(refusal(with({"one.png", "--most", "0"})), HasSubstr("--most: 0"));
   EXPECT_THAT(attnlab(with({"no.png"})).err, HasSubstr("no.png"));
-  EXPECT_THAT(attnlab(with({"pairs.yaml"})).err, HasSubstr("pairs.yaml: is no image"));
+  EXPECT_THAT(attnlab(with({"pairs.yaml"})).err, HasSubstr("pairs.yaml: is not an image"));
   EXPECT_FALSE(exists("detections"));
   must({"run", "tiny.yaml"});
   EXPECT_THAT(refusal({"detect", run_folder("tiny/standard"), "--image", "one.png"}),

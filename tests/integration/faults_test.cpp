@@ -1,4 +1,4 @@
-// Outputs that are no plain files, hostile input, and signals: nothing lost, nothing silent.
+// Outputs that are not plain files, hostile input, and signals: nothing lost, nothing silent.
 #include <sys/stat.h>
 
 #include <chrono>

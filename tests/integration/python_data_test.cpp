@@ -191,7 +191,7 @@ TEST_F(PythonParts, DataAreRefusedBeforeARunWhereTheFileSaysSo) {
       {head + methods, "takes `split`"},
       {head + methods + init, "say what an example holds"},
       {head + "    fields = {'image': ([28], 'float')}\n" + methods + init, "dtypes are float64"},
-      {head + "    fields = ['an image']\n" + methods + init, "'an image' is no name"},
+      {head + "    fields = ['an image']\n" + methods + init, "'an image' is not a name"},
       {head + "    fields = ['tokens']\n" + methods + init, "takes 'image', which nothing gives"},
       {head + "    fields = ['image']\n" + methods + init + "class Other(Data):\n    pass\n",
        "several datasets: Data, Other"},
@@ -392,7 +392,7 @@ TEST_F(PythonParts, ModelsAreCheckedBeforeARun) {
   };
   with("colour");
   EXPECT_THAT(complaint({"validate", "toy.yaml", "model=other.py"}),
-              HasSubstr("needs: 'colour' is no trait"));
+              HasSubstr("needs: 'colour' is not a trait"));
   with("linear_cost");
   EXPECT_THAT(complaint({"validate", "toy.yaml", "model=other.py"}),
               HasSubstr("'linear_cost', which model 'other' needs"));

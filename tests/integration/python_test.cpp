@@ -217,7 +217,7 @@ TEST_F(PythonFiles, AreRefusedWhereTheyAreWrong) {
       {head + "    def __init__(self, width):\n        pass\n" + forward,
        "mine.py:3:24: width: an option without default needs a type"},
       {head + "    def __init__(self, width: float = None):\n        pass\n" + forward,
-       "width: None is no float"},
+       "width: None is not a float"},
       {head + "    ordered = True\n" + forward, "ordered"},
   };
   for (const auto& [text, message] : wrong) {
@@ -277,7 +277,7 @@ TEST_F(PythonFiles, EndARunWithFileAndLine) {
               AllOf(HasSubstr("mine.py:1:"), HasSubstr("install the package 'no_such_package'")));
   folder_.write("mine.py", "class Mine:\n    def forward(self, q, k, v):\n        return v\n");
   EXPECT_THAT(complaint({"run", "tiny.yaml", "attention=mine.py"}),
-              HasSubstr("mine.py:1:1: Mine is no torch.nn.Module"));
+              HasSubstr("mine.py:1:1: Mine is not a torch.nn.Module"));
 }
 
 TEST_F(PythonFiles, NameThePlaceOfWhatABackwardPassRaises) {

@@ -50,7 +50,7 @@ TEST_F(Segment, RefusesWhatDoesNotFit) {
   EXPECT_THAT(refusal({"segment", run_}), HasSubstr("--image: which picture"));
   EXPECT_THAT(attnlab({"segment", run_, "--image", "no.png"}).err, HasSubstr("no.png"));
   EXPECT_THAT(attnlab({"segment", run_, "--image", "scenes.yaml"}).err,
-              HasSubstr("scenes.yaml: is no image"));
+              HasSubstr("scenes.yaml: is not an image"));
   EXPECT_THAT(refusal({"segment", run_, "--image", "one.ppm", "--out", "one.ppm"}),
               HasSubstr("--out one.ppm: would write over one.ppm; choose another name"));
   must({"run", "tiny.yaml"});

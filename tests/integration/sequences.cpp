@@ -74,7 +74,7 @@ bool reports_numbers(const std::string& output, const std::string& entry) {
   return false;
 }
 
-/// Whether a command says that it made a file which is no run.
+/// Whether a command says that it made a file which is not a run.
 bool reports_file(const std::string& output, const std::string& name, const std::string& text) {
   if (is_evaluation(name)) return reports_numbers(output, json::parse(text).at("entry"));
   const fs::path file = fs::path(name).filename();

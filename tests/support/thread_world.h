@@ -87,7 +87,7 @@ class ThreadWorld final : public World {
 };
 
 /// Calls `work` with the world of each of so many processes, side by side. Where one throws, the
-/// others get a WorldError. @throws what was thrown first that is no WorldError, or else one.
+/// others get a WorldError. @throws what was thrown first that is not a WorldError, or else one.
 inline void in_world(std::int64_t size,
                      const std::function<void(const std::shared_ptr<World>&)>& work,
                      Hall* hall = nullptr) {

@@ -265,7 +265,7 @@ class Sets final : public Dataset {
   Batch all_;
 };
 
-// The rows of "x@node" are not one an example: copying rows by the example's number would read
+// The rows of "x@node" are not one per example: copying rows by the example's number would read
 // other examples' rows, or beyond the end.
 TEST(Loader, AsksForExamplesWhereWhatIsInMemoryLiesEndToEnd) {
   const Sets dataset;

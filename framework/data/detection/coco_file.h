@@ -4,8 +4,8 @@
 //   annotations  image_id, category_id, bbox [x, y, width, height], area, iscrowd
 //   categories   id, name
 //
-// The file is read as a stream: what is kept are pictures and boxes, 100 bytes a box, whatever else
-// stands in it (masks are most of the published 450 MB). Sections may come in any order.
+// The file is read as a stream: what is kept are pictures and boxes, 100 bytes per box, whatever
+// else stands in it (masks are most of the published 450 MB). Sections may come in any order.
 // Source: Lin et al., Microsoft COCO, ECCV 2014; https://cocodataset.org/#format-data.
 #pragma once
 

@@ -39,7 +39,7 @@ struct Framing {
   bool flip = false;
 };
 
-/// @throws OptionError where `jitter` is no pair of rising numbers.
+/// @throws OptionError where `jitter` is not a pair of rising numbers.
 void check(const FramingOptions& options);
 
 /// Of evaluation.

@@ -23,9 +23,9 @@ std::vector<Number> numbers_in(std::string_view text, const std::string& place) 
     const std::string_view word = text.substr(at, end - at);
     const auto number = parsed_number<Number>(word);
     if (!number || !std::isfinite(double(*number))) {
-      throw DataError(fmt::format("{}: {} is no {}number; repair the line, or fetch the file again",
-                                  place, excerpt(word),
-                                  std::is_integral_v<Number> ? "whole " : ""));
+      throw DataError(
+          fmt::format("{}: {} is not a {}number; repair the line, or fetch the file again", place,
+                      excerpt(word), std::is_integral_v<Number> ? "whole " : ""));
     }
     numbers.push_back(*number);
     at = text.find_first_not_of(kBetween, end);

@@ -29,7 +29,7 @@ std::int64_t PickleReader::decimal(std::string text) const {
   errno = 0;
   const long long value = std::strtoll(text.c_str(), &end, 10);
   if (text.empty() || end != text.c_str() + text.size() || errno == ERANGE) {
-    fail(excerpt(text) + " is no number");
+    fail(excerpt(text) + " is not a number");
   }
   return value;
 }
@@ -94,7 +94,8 @@ void PickleReader::step(unsigned char code) {
       const std::string text = line();
       char* end = nullptr;
       const double value = std::strtod(text.c_str(), &end);
-      if (text.empty() || end != text.c_str() + text.size()) fail(excerpt(text) + " is no number");
+      if (text.empty() || end != text.c_str() + text.size())
+        fail(excerpt(text) + " is not a number");
       return push_real(value);
     }
     case 'G': {  // BINFLOAT, big-endian

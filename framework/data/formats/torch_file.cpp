@@ -27,7 +27,8 @@ TorchFile::TorchFile(std::string_view bytes, const std::string& path) {
     }
   }
   if (pickle.data() == nullptr) {
-    throw DataError(path + ": holds no data.pkl; it is no file of torch.save, or an old one");
+    throw DataError(path +
+                    ": holds no data.pkl; it is not a file of torch.save, or it is an old one");
   }
   pickle_.emplace(pickle, path + ": data.pkl", &storages_);
 }

@@ -23,7 +23,7 @@ void refuse_member(const ZipMember& member, const std::string& path, const std::
 std::vector<ZipMember> zip_members(std::string_view zip, const std::string& path) {
   const std::size_t end = zip.rfind("PK\x05\x06");
   if (end == std::string_view::npos || zip.size() - end < 22) {
-    throw DataError(path + ": has no directory at its end; it is no zip, or cut off");
+    throw DataError(path + ": has no directory at its end; it is not a zip, or it is cut off");
   }
   const auto damaged = [&] { return DataError(path + ": the directory is damaged"); };
   std::uint64_t count = little(zip, end + 10, 2), at = little(zip, end + 16, 4);

@@ -26,7 +26,7 @@ struct GraphSet {
 };
 
 /// Of n graphs: shares for validation and test, drawn at random; the rest trains. Each in order.
-/// @throws OptionError for a share of `validation` or `test` that is no graph.
+/// @throws OptionError for a share of `validation` or `test` that is not a graph.
 GraphSplits random_splits(std::int64_t n, double validation, double test, Random random);
 
 /// A dataset over a `GraphSet`. It adds to the fields, where options ask for them:

@@ -1,8 +1,8 @@
-// Few training images a class: so many of each, or a share of each, drawn by a seed of their own.
+// Few training images per class: so many of each, or a share of each, drawn by a seed of their own.
 //
 // Images of a class are put into a random order that depends on seed and class alone, and the first
 // are taken: the one image of `per_class: 1` is among the two of `per_class: 2`. Published
-// protocols: 1, 2 and 5 images a class, and 1 % of ImageNet (Assran et al., Masked Siamese
+// protocols: 1, 2 and 5 images per class, and 1 % of ImageNet (Assran et al., Masked Siamese
 // networks, ECCV 2022; Chen et al., SimCLR, ICML 2020, whose lists of files these draws are not).
 #pragma once
 

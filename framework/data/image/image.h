@@ -44,7 +44,7 @@ struct ImageSetOptions {
     v("test_limit", test_limit, at_least(0), "use the first N test images (0: all)");
     v("validation", validation, at_least(0),
       "training images held out at random: below 1 a fraction, from 1 on a number");
-    v("few_shot", few_shot, "train on few of the training images that are left, a class");
+    v("few_shot", few_shot, "train on a few images of each class, of those that validation leaves");
     v("mean", mean, range(-1e6, 1e6),
       "mean of each channel, of pixels in [0, 1] (empty: known or measured)");
     v("std", deviation, range(1e-6, 1e6),
@@ -60,7 +60,7 @@ struct LabelledImages {
   std::string bytes;                 ///< holds the uint8 images, each in CHW order
   std::size_t begin = 0;             ///< where in `bytes` the first image starts
   std::size_t stride = 0;            ///< bytes from one image to the next
-  std::vector<std::uint8_t> labels;  ///< one an image
+  std::vector<std::uint8_t> labels;  ///< one per image
   /// Which image of the whole published set each is, the training images first, whatever part of
   /// it is read (for what is drawn by an image's number); empty: as they stand here.
   std::vector<std::int64_t> numbers{};

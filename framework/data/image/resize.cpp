@@ -102,8 +102,8 @@ void blend_rows(const std::uint8_t* rows, std::int64_t step, const float* weight
 using Four = float __attribute__((vector_size(16)));
 using Eight = float __attribute__((vector_size(32)));
 
-/// Each weight four times, two weights a step, 0 where a step's second is missing: what a vector of
-/// two pixels is multiplied by.
+/// Each weight four times, two weights per step, 0 where a step's second is missing: what a vector
+/// of two pixels is multiplied by.
 struct PairedTaps {
   std::vector<float> weights;  ///< 8 * steps for each pixel
   std::int64_t steps = 0;

@@ -72,7 +72,7 @@ void check_header(const Source& source, std::string_view bytes) {
                       std::isspace(static_cast<unsigned char>(bytes[2])) != 0;
   // Where a format's reader refuses, OpenCV tries others, and that of DICOM may end the process.
   const bool dicom = bytes.size() >= 132 && bytes.substr(128, 4) == "DICM";
-  if (dicom) source.refuse("is no image of JPEG, PNG, WebP or Netpbm");
+  if (dicom) source.refuse("is not an image of JPEG, PNG, WebP or Netpbm");
   if (bytes.starts_with("\x89PNG\r\n\x1a\n") && bytes.size() >= 24) {
     check_size(source, number(20, 4, true), number(16, 4, true));
   } else if (bytes.starts_with("RIFF") && bytes.size() >= 16 && bytes.substr(8, 4) == "WEBP") {
@@ -84,7 +84,7 @@ void check_header(const Source& source, std::string_view bytes) {
     const auto [width, height] = netpbm_sizes(bytes);
     check_size(source, height, width);
   } else {
-    source.refuse("is no image of JPEG, PNG, WebP or Netpbm");
+    source.refuse("is not an image of JPEG, PNG, WebP or Netpbm");
   }
 }
 

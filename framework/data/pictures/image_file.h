@@ -29,7 +29,7 @@ class ImageFile {
  public:
   /// Reads the file and what says how large the image is.
   /// @param remedy  what a user can do about a damaged file, for messages
-  /// @throws DataError naming the file where it is no image or ends too early; FileError.
+  /// @throws DataError naming the file where it is not an image or ends too early; FileError.
   explicit ImageFile(const std::string& path, std::string_view remedy = "fetch the file again");
   ~ImageFile();
   ImageFile(const ImageFile&) = delete;

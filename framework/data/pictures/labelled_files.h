@@ -15,8 +15,8 @@ class LabelledFiles final : public LabelledSet {
  public:
   /// Looks through all label maps on all cores, and keeps what it found (framework/data/cache.h).
   /// @param key  another one for other files and other rules
-  /// @throws DataError naming the file: a label that is no class, a label map of another size than
-  ///         its picture, a damaged one.
+  /// @throws DataError naming the file: a label that is not a class, a label map of another size
+  ///         than its picture, a damaged one.
   LabelledFiles(std::vector<LabelledFile> files, std::shared_ptr<const LabelRule> rule,
                 const std::string& key);
 

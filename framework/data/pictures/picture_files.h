@@ -15,7 +15,7 @@ class PictureFiles final : public PictureSet {
   const PictureNotes& notes(std::int64_t index) const override {
     return notes_.at(static_cast<std::size_t>(index));
   }
-  /// @throws DataError where the file is no image, or of another size than the notes say.
+  /// @throws DataError where the file is not an image, or of another size than the notes say.
   Part part(std::int64_t index, const Box& box, std::int64_t height,
             std::int64_t width) const override;
   const std::string& path(std::int64_t index) const {

@@ -118,7 +118,7 @@ class PcdHeaderReader {
     std::int64_t value = 0;
     if (read_whole(word, kMostPcdPoints, value)) return value;
     text_.fail(
-        fmt::format("{} of {} is no whole number from 0 on; correct it", excerpt(word), key_));
+        fmt::format("{} of {} is not a whole number from 0 on; correct it", excerpt(word), key_));
   }
 
   /// WIDTH times HEIGHT may stand for POINTS, and HEIGHT is 1 where it is lacking or 0. A WIDTH and
@@ -154,7 +154,7 @@ class PcdHeaderReader {
       columns += std::min(field.count, kMostColumns + 1);
       if (columns > kMostColumns) {
         text_.fail(
-            fmt::format("FIELDS and COUNT speak of more than {} numbers a point; is the header "
+            fmt::format("FIELDS and COUNT speak of more than {} numbers per point; is the header "
                         "damaged?",
                         kMostColumns));
       }

@@ -39,7 +39,7 @@ ScalarType type_of(std::string_view word, const WordReader& text) {
     if (name == word) return type;
   }
   text.fail(
-      fmt::format("{} is no type of PLY (char, uchar, short, ushort, int, uint, float, double, "
+      fmt::format("{} is not a type of PLY (char, uchar, short, ushort, int, uint, float, double, "
                   "or int8 to float64); correct it",
                   excerpt(word)));
 }

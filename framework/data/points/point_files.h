@@ -5,7 +5,8 @@
 //   .pcd          Point Cloud Library: ascii, binary, binary_compressed
 //   .las          1.0 to 1.4, point formats 0 to 10, not compressed (.laz is refused)
 //   .npy .npz     arrays [N, C]; of an .npz the one called points, or the only one
-//   .xyz .txt .csv .pts   numbers a line, divided by blanks, commas or semicolons (not by the last
+//   .xyz .txt .csv .pts   numbers per line, divided by blanks, commas or semicolons (not by the
+//   last
 //                 two in one line: of `1,5;2,5` the commas are decimal); a first line of words
 //                 names the columns, of .pts one number may count the points; # and // begin
 //                 comments

@@ -99,7 +99,7 @@ std::vector<std::string> listed_names(const std::string& path) {
     if (word.empty()) continue;
     const bool has_control = std::any_of(word.begin(), word.end(),
                                          [](unsigned char c) { return c < 0x80 && is_control(c); });
-    if (has_control) lines.fail(fmt::format("{} is no name; repair the line", excerpt(word)));
+    if (has_control) lines.fail(fmt::format("{} is not a name; repair the line", excerpt(word)));
     names.emplace_back(word);
   }
   return names;

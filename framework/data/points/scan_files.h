@@ -31,7 +31,7 @@ void expect_readable_whole(const std::string& path);
 std::uint64_t files_fingerprint(const std::vector<std::string>& paths);
 
 /// The first word of each line of a list: frames, shapes. @throws FileError; DataError with the
-/// line for a word with control characters, which is no name.
+/// line for a word with control characters, which is not a name.
 std::vector<std::string> listed_names(const std::string& path);
 
 /// Names in a folder that end so, sorted; none where there is no folder. Hidden ones (".name") are

@@ -138,7 +138,7 @@ void check_indices(const std::string& path, const LabelPixels& pixels) {
 LabelPixels read_label_png(const std::string& path) {
   const std::string bytes = read_text(path);
   if (!bytes.starts_with("\x89PNG\r\n\x1a\n")) {
-    refuse_png(path, "is no PNG; save a label map as a grey or an indexed PNG");
+    refuse_png(path, "is not a PNG; save a label map as a grey or an indexed PNG");
   }
   PngHeader header;
   LabelPixels pixels;

@@ -75,7 +75,7 @@ LabelMap labels_of(const LabelPixels& pixels, const LabelRule& rule, const std::
     map.classes[i] = rule.classes[pixels.bytes[i]];
     if (map.classes[i] != LabelRule::kRefused) continue;
     refuse_pixel(path, map, i,
-                 fmt::format("the number {} is no class; known are {}. Is it another dataset's "
+                 fmt::format("the number {} is not a class; known are {}. Is it another dataset's "
                              "label map?",
                              int{pixels.bytes[i]}, rule.numbers));
   }

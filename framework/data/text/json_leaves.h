@@ -11,7 +11,7 @@
 
 namespace attnlab {
 
-/// One value that is no map and no list.
+/// One value that is neither a map nor a list.
 struct JsonLeaf {
   const std::vector<std::string>& path;  ///< keys, and places in lists from 0: {"model", "merges"}
   const nlohmann::json& value;
@@ -19,7 +19,7 @@ struct JsonLeaf {
 };
 
 /// Calls `use` with every value, in their order; a key that stands twice comes twice.
-/// @throws DataError, with file and line, for what is no JSON or nested more than 100 levels deep
+/// @throws DataError, with file and line, for what is not JSON or nested more than 100 levels deep
 void each_leaf(const TextPiece& file, const std::function<void(const JsonLeaf&)>& use);
 
 }  // namespace attnlab

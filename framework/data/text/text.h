@@ -47,7 +47,7 @@ std::vector<Text> cut_text(const Text& text, TextUnit unit, const std::vector<do
 /// 64 bits that change whenever a byte of the text does.
 std::uint64_t text_fingerprint(const Text& text, std::uint64_t seed);
 
-/// Refuses what is no UTF-8. @throws DataError with file, line and remedy.
+/// Refuses what is not UTF-8. @throws DataError with file, line and remedy.
 [[noreturn]] void refuse_encoding(const TextPiece& piece, std::size_t at);
 
 }  // namespace attnlab

@@ -7,8 +7,8 @@
 //
 //   order: stream   windows p = 0, L, 2L, ... in rows: row i of a batch goes on in row i of the
 //   next
-//                   one (`continues`). Each token but the first is a target once an epoch, whatever
-//                   the batch size; published code drops what does not fill the rows.
+//                   one (`continues`). Each token but the first is a target once per epoch,
+//                   whatever the batch size; published code drops what does not fill the rows.
 //   order: random   training: as many windows as the stream has, beginning anywhere (nanoGPT)
 //   stride: s       evaluation: windows p = 0, s, 2s, ...; the first one's targets all count, of
 //                   each later one the last s, which have a context of at least L - s tokens

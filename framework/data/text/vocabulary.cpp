@@ -70,7 +70,7 @@ std::vector<std::string> learn_words(const Text& train, const VocabularyRules& r
         },
         [] {});
   }
-  // A line's end is no word of the text, even where the text spells it.
+  // A line's end is not a word of the text, even where the text spells it.
   const std::int32_t spelt = table.find(Vocabulary::kLineEnd, WordHash::of(Vocabulary::kLineEnd));
   if (spelt >= 0) counts[static_cast<std::size_t>(spelt)] = 0;
   std::vector<std::string> words = {std::string(Vocabulary::kLineEnd)};

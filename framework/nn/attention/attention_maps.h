@@ -1,7 +1,7 @@
 // Parts of dot-product attention: maps of queries and keys, and the scale of the logits.
 //
 //   map     identity: x      sphere: x / max(|x|_2, eps)      layer norm: LayerNorm(x) over D
-//   then    C ⊙ map(x), where C is learned: one number a channel, or one a head and channel
+//   then    C ⊙ map(x), where C is learned: one number per channel, or one per head and channel
 //   scale   a constant, 1/sqrt(D) unless set, or a learned number for each head
 //
 // `composed` assembles an attention from them by name; the named mechanisms use the same ones.
@@ -34,7 +34,7 @@ struct MapOptions {
     v("eps", eps, range(0, 1),
       "sphere: floor of the norm; layer_norm: added to the variance; 0: 1e-12 and 1e-6");
     v("scales", scales, one_of("none", "channel", "head_channel"),
-      "learned factors after the map: one a channel, or one a head and channel");
+      "learned factors after the map: one per channel, or one per head and channel");
     v("init", init, at_least(0), "start of these factors; 0: D^(1/4)");
   }
 };

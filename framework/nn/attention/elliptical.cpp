@@ -163,7 +163,7 @@ EllipticalMetric::EllipticalMetric(const EllipticalOptions& options, const Atten
       last_(shape.layers > 1 && shape.layer + 1 == shape.layers) {
   if (shape.values() == shape.head_dim) return;
   throw ConfigError(
-      fmt::format("elliptical attention: values have {} channels a head and queries and keys {}, "
+      fmt::format("elliptical attention: values have {} channels per head and queries and keys {}, "
                   "but the values' coordinates weigh those of queries and keys; make them as wide "
                   "in the model, or take another attention or metric",
                   shape.values(), shape.head_dim));

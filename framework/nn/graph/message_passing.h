@@ -22,7 +22,7 @@ struct Edges {
 
   /// @param ends   [E, 2] int64, source and target, rows of the nodes
   /// @param nodes  N
-  /// @throws DataError for a row that is no node's.
+  /// @throws DataError for a row that is not a node's.
   Edges(const Tensor& ends, std::int64_t nodes);
   Edges(Segments by_target, Segments by_source);
 

@@ -78,7 +78,7 @@ bool has_rounded_heads();
 /// Whether heads of these queries have them: train.precision.
 bool rounds_heads(const Tensor& queries);
 
-/// x without a graph, copied where the numbers of a row are no neighbours.
+/// x without a graph, copied where the numbers of a row are not neighbours.
 Tensor rows_dense(const Tensor& x);
 
 /// [B, H, L, C], lying in memory as [B, L, H, C]; as [H, B, L, C] where heads of `like` lie

@@ -51,7 +51,7 @@ void differentiate_small_heads(const HeadwiseProblem& in, const Tensor& weights,
 /// shares of the pairs.
 /// @param whole     B is 1; no pairs, valid keys, bias or relative positions. `inverse`, where keys
 /// are
-///                  brought to unit length: H numbers a key, those of a sequence together
+///                  brought to unit length: H numbers per key, those of a sequence together
 /// @param weights   of all sequences' `small_weights_of`; undefined: not wanted
 void attend_small_sequences(const HeadwiseProblem& whole, std::span<const Sequence> sequences,
                             const Tensor& weights, const Tensor& out);

@@ -35,7 +35,7 @@ struct LanguageSizes {
 void check_sizes(const LanguageSizes& sizes, const std::string& presets);
 
 /// The length of a dataset's lines; -1: they differ.
-/// @throws DataError where it states no vocabulary, or its tokens are no sequence.
+/// @throws DataError where it states no vocabulary, or its tokens are not a sequence.
 std::int64_t window_of(const DatasetInfo& data);
 
 /// That padding can be hidden where the data mark it. @throws TraitError.

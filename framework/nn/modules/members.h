@@ -22,7 +22,7 @@ struct MemberRows {
 /// @param members  E
 /// @param rows     of each member's [out, in] and [out]
 /// @returns [E * B, ..., rows.count], differentiable any number of times.
-/// @throws ShapeError where the first dimensions are no multiple of E.
+/// @throws ShapeError where the first dimensions are not a multiple of E.
 /// Cost: the products alone; for small float32 matrices on the CPU without a BLAS library, whose
 /// calls would cost more than the arithmetic (framework/nn/kernels/small_product.h).
 Tensor member_linear(const Tensor& x, const Tensor& weight, const Tensor& bias,
@@ -57,7 +57,7 @@ Tensor by_member(const Tensor& parameter, std::int64_t members, std::int64_t bat
 /// x plus the parameter of its member: x + by_member(parameter, E, B), without the copies.
 /// @param x          [E * B, n, ...]
 /// @param parameter  [E * n, ...]
-/// @throws ShapeError where the first dimensions are no multiple of E.
+/// @throws ShapeError where the first dimensions are not a multiple of E.
 Tensor add_by_member(const Tensor& x, const Tensor& parameter, std::int64_t members);
 
 /// What heads share, or each has for itself, for every head of an ensemble whose heads stand side

@@ -3,14 +3,13 @@
 //   Y = softmax(Q Kᵀ / √D + b) V,   b_ij = -2^(-8h/H) |p_i - p_j|,   h = 1 ... H the head
 //
 // Nothing is learned. The rates are the paper's formula for any number of heads (its code departs
-// from it where that is no power of two). The paper is causal, with tokens at 0, 1, 2, ...; without
-// the causal rule the distance counts both ways, and places of several coordinates are as far apart
-// as in space, |p_i - p_j| their Euclidean distance: both ours. In an ensemble each member's heads
-// have the same rates. Sequences of a ragged batch are attended one by one, so that distances
-// between them are not computed.
-// Source: Press, Smith, Lewis 2022, Train Short, Test Long, arXiv:2108.12409, section 3.
-// Cost: as standard attention; where a model gives places also the bias, O(H Lq Lk) time and
-// memory.
+// from it where that is not a power of two). The paper is causal, with tokens at 0, 1, 2, ...;
+// without the causal rule the distance counts both ways, and places of several coordinates are as
+// far apart as in space, |p_i - p_j| their Euclidean distance: both ours. In an ensemble each
+// member's heads have the same rates. Sequences of a ragged batch are attended one by one, so that
+// distances between them are not computed. Source: Press, Smith, Lewis 2022, Train Short, Test
+// Long, arXiv:2108.12409, section 3. Cost: as standard attention; where a model gives places also
+// the bias, O(H Lq Lk) time and memory.
 #include "framework/nn/attention/dot_product_attention.h"
 #include "framework/nn/modules/places.h"
 #include "framework/plugin.h"

@@ -268,7 +268,7 @@ class Modelnet final : public PointDataset {
   PointCloud of_text(const Shape& shape) const {
     const Tensor values = read_points(shape.file).values.to(at::kFloat);
     if (values.size(1) != 6) {
-      throw DataError(shape.file + ": expected six numbers a line (x,y,z,nx,ny,nz)");
+      throw DataError(shape.file + ": expected six numbers per line (x,y,z,nx,ny,nz)");
     }
     const Tensor first = values.narrow(0, 0, std::min(options_.points, values.size(0)));
     PointCloud cloud;

@@ -131,11 +131,11 @@ class PointFiles final : public PointDataset {
       } else if (!by_point() && is_folder) {
         add_class(split, folder, name, files);
       } else {
-        throw DataError(path + (by_point()
-                                    ? ": is a folder, and with the option `label` clouds are files "
-                                      "of the split's folder itself; move its files there"
-                                    : ": is no folder, and folders are the classes; move it into "
-                                      "the folder of its class, or set the option `label`"));
+        throw DataError(
+            path + (by_point() ? ": is a folder, and with the option `label` clouds are files "
+                                 "of the split's folder itself; move its files there"
+                               : ": is not a folder, and folders are the classes; move it into "
+                                 "the folder of its class, or set the option `label`"));
       }
     }
     return files;
@@ -150,8 +150,9 @@ class PointFiles final : public PointDataset {
     const std::int64_t label = known - names.begin();
     if (known == names.end()) {
       if (split != Split::train) {
-        throw DataError(fmt::format("{}: is no class of the training folder{}; remove or rename it",
-                                    path, suggestion(name, names)));
+        throw DataError(
+            fmt::format("{}: is not a class of the training folder{}; remove or rename it", path,
+                        suggestion(name, names)));
       }
       names.push_back(name);
     }

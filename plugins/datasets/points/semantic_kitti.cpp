@@ -107,7 +107,7 @@ class SemanticKitti final : public ScanDataset {
       if (found == kNumbers.end() &&
           std::count(std::begin(kUncounted), std::end(kUncounted), std::int64_t(number)) == 0) {
         throw DataError(
-            fmt::format("{}: byte {}: {} is no class; the file is damaged, or of "
+            fmt::format("{}: byte {}: {} is not a class; the file is damaged, or of "
                         "another set",
                         scan.labels, 4 * i, number));
       }

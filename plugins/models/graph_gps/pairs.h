@@ -40,7 +40,7 @@ struct NodePairs {
   /// @param ends     [E, 2] int64, source and target
   /// @param offsets  [B + 1] int64, where each graph's nodes begin
   /// @param token    each graph has a token behind its nodes
-  /// @throws DataError for an end that is no node.
+  /// @throws DataError for an end that is not a node.
   NodePairs(const Tensor& ends, const Tensor& offsets, bool token, std::int64_t max_distance);
 };
 

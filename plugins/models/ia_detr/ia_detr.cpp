@@ -10,7 +10,7 @@
 //   misaligned    the same without the bias
 //   double_cross  the image attends to the prompt in `depth` layers of its own first;
 //                 K = that + places, V = that, with the bias
-//   plain         the same without a prompt: closed-set detection, a column of logits a class
+//   plain         the same without a prompt: closed-set detection, a column of logits per class
 //
 // Image and prompt lie on one grid, the larger of both; a slot is hidden only where both are
 // padded. Outputs: logits [B, Q, K] and boxes [B, Q, 4] (centred, in shares of the image) of the

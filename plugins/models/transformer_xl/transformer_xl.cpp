@@ -3,7 +3,7 @@
 //
 //   x   = E[t] sqrt(dim),   m = what this layer was given for the `memory` tokens before
 //   q   = x W_q,   k, v = [m; x] W_k, [m; x] W_v,   r_d = W_r S(min(d, clamp_length))
-//   A_ij = ((q_i + u) . k_j + (q_i + w) . r_{i-j}) / sqrt(D)      for j <= i; D channels a head
+//   A_ij = ((q_i + u) . k_j + (q_i + w) . r_{i-j}) / sqrt(D)      for j <= i; D channels per head
 //   x   = LN(x + softmax(A) v W_o),   x = LN(x + Mlp(x))          depth times
 //   nll_i = -log p(target_i | what came before), p = softmax(x E^T), adaptive or plain
 //
@@ -247,7 +247,7 @@ class TransformerXl final : public Model {
     const std::int64_t all = in.length(), most = window_ > 0 ? window_ : all;
     Tensor x;
     for (std::int64_t begin = 0, n = 0; begin < all; begin += n) {
-      // What is no whole window is read first: the last token sees as far as that of a segment
+      // What is not a whole window is read first: the last token sees as far as that of a segment
       // does.
       n = begin == 0 && all % most != 0 ? all % most : most;
       TokenBatch piece = in;

@@ -1,4 +1,4 @@
-// Graph classification: one class a graph.
+// Graph classification: one class per graph.
 //
 //   loss     = cross entropy of the logits with label smoothing (Szegedy et al. 2016)
 //   accuracy, nll and, from five classes on, top5, without smoothing
@@ -108,7 +108,7 @@ class GraphClassification final : public ClassificationTask {
 ATTNLAB_PLUGIN(task, GraphClassification, GraphClassificationOptions,
                {.id = "attnlab/graph_classification",
                 .version = "1.0.0",
-                .summary = "one class a graph: cross entropy, accuracy, ROC-AUC, NLL",
+                .summary = "one class per graph: cross entropy, accuracy, ROC-AUC, NLL",
                 .licence = "Apache-2.0",
                 .takes = {"logits", "class"},
                 .ensemble = true})

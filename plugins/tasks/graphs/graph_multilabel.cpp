@@ -1,4 +1,4 @@
-// Several yes-or-no questions a graph, some of them unanswered in the data (NaN).
+// Several yes-or-no questions per graph, some of them unanswered in the data (NaN).
 //
 //   loss     = mean over known labels of the binary cross entropy
 //   ap       = mean over targets of the average precision
@@ -107,7 +107,7 @@ ATTNLAB_PLUGIN(
     task, GraphMultilabel, GraphMultilabelOptions,
     {.id = "attnlab/graph_multilabel",
      .version = "1.0.0",
-     .summary = "yes or no to several questions a graph: mean average precision, ROC-AUC",
+     .summary = "yes or no to several questions per graph: mean average precision, ROC-AUC",
      .citation = "Hu et al., Open Graph Benchmark, NeurIPS 2020, arXiv:2005.00687",
      .licence = "Apache-2.0",
      .takes = {"logits", "labels"}})

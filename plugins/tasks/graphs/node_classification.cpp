@@ -1,4 +1,4 @@
-// Node classification: one class a node; nodes without one (negative) do not count.
+// Node classification: one class per node; nodes without one (negative) do not count.
 //
 //   loss     = sum_i w_{y_i} nll_i / sum_i w_{y_i},   nll_i = -log softmax(z_i)[y_i]
 //              class_weights: none   w = 1
@@ -59,7 +59,7 @@ class NodeMeter final : public Meter {
     nodes.size = classes.size(0);
     nodes.fields.set("class", classes);
     single_.add({{"logits", logits}}, nodes);
-    // Logits that are not numbers are no answer: the largest of them would be class 0.
+    // Logits that are not numbers are not an answer: the largest of them would be class 0.
     const Tensor none = logits.detach().isnan().any(-1);
     const Tensor found = logits.detach().argmax(-1).masked_fill(none, logits.size(1)).to(at::kCPU);
     const Tensor wanted = classes.to(at::kCPU).contiguous();
@@ -159,7 +159,7 @@ class NodeClassification final : public Task {
 ATTNLAB_PLUGIN(task, NodeClassification, NodeClassificationOptions,
                {.id = "attnlab/node_classification",
                 .version = "1.0.0",
-                .summary = "one class a node: cross entropy, accuracy, recall by class, F1, NLL",
+                .summary = "one class per node: cross entropy, accuracy, recall by class, F1, NLL",
                 .citation = "Dwivedi et al., Benchmarking graph neural networks, JMLR 2023, "
                             "arXiv:2003.00982",
                 .licence = "Apache-2.0",

@@ -1,4 +1,4 @@
-// Image classification: one class an image, or, in training, a mixture of two.
+// Image classification: one class per image, or, in training, a mixture of two.
 //
 //   loss = cross_entropy: - mean sum_k y_k log softmax(z)_k
 //          binary:        - mean over examples and classes of b_k log s(z_k) + (1 - b_k) log
@@ -47,7 +47,7 @@ class SubsetMeter final : public Meter {
     const Tensor out = at::full_like(logits, -std::numeric_limits<double>::infinity());
     const Tensor known = out.index_copy(1, some, logits.index_select(1, some));
     const Tensor classes = batch.fields.at("class").to(logits.device());
-    // (Numbers that are no class at all are left in: they are an error.)
+    // (Numbers that are not a class at all are left in: they are an error.)
     const Tensor counts =
         at::isin(classes, some).logical_or(classes.lt(0)).logical_or(classes.ge(logits.size(1)));
     const Tensor rows = counts.nonzero().squeeze(1);
@@ -145,7 +145,7 @@ class ImageClassification final : public ClassificationTask {
 ATTNLAB_PLUGIN(task, ImageClassification, ImageClassificationOptions,
                {.id = "attnlab/image_classification",
                 .version = "1.1.0",
-                .summary = "one class an image: cross entropy, mixup, CutMix; top-1, top-5, NLL",
+                .summary = "one class per image: cross entropy, mixup, CutMix; top-1, top-5, NLL",
                 .citation = "label smoothing: Szegedy et al. 2016, arXiv:1512.00567; mixup: Zhang "
                             "et al. 2018, arXiv:1710.09412; CutMix: Yun et al. 2019, "
                             "arXiv:1905.04899",

@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* kSets = "classes@label";
 
-/// @throws DataError where a value of the field is no class.
+/// @throws DataError where a value of the field is not a class.
 void check_classes(const Batch& batch, const char* field, std::int64_t classes) {
   const Tensor& values = batch.fields.at(field);
   if (values.numel() == 0) return;

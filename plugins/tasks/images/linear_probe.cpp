@@ -36,7 +36,7 @@ struct LinearProbeOptions : ProbeOptions, ChoiceOptions {
     ChoiceOptions::describe(v);
     v("rates", rates, range(1e-12, 1e6), "learning rates that are tried, for batches of 256");
     v("epochs", epochs, range(1, 1e6), "passes over the training split");
-    v("batch_size", batch_size, range(1, 1e9), "examples a step, without augment");
+    v("batch_size", batch_size, range(1, 1e9), "examples per step, without augment");
     v("augment", augment, "read augmented images each epoch (see dataset.augmentation)");
   }
 };

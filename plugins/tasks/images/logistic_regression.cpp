@@ -11,7 +11,7 @@
 // result and taken when it is asked for again. By default 45 values of l2, spaced evenly by
 // logarithm from 1e-6 to 1e5: Kornblith et al., Do better ImageNet models transfer better?, CVPR
 // 2019, appendix; Ericsson et al., How well do self-supervised models transfer?, CVPR 2021. Few
-// images a class, of Assran et al., Masked Siamese networks, ECCV 2022, by their code: l2 0.0025,
+// images per class, of Assran et al., Masked Siamese networks, ECCV 2022, by their code: l2 0.0025,
 // centre: true, unit: true, bias: false; in iBOT's code l2 0.01, 0.1 and 1, against: mean, unit:
 // true, bias: false. Cost: a forward pass over the training split, and O(N C K) an iteration of
 // each value.

@@ -112,7 +112,7 @@ TEST_F(DavisVideos, Of2016HaveOneObject) {
   EXPECT_EQ(labels.max().item<std::int64_t>(), 1);
   folder_.write("Annotations/480p/" + frame("cat", 1) + ".png", mask(10, 16, {0, 1}));
   EXPECT_THAT(refusal(", test_set: 480p/val"),
-              AllOf(HasSubstr("cat/00001.png: row 0"), HasSubstr("the number 1 is no class"),
+              AllOf(HasSubstr("cat/00001.png: row 0"), HasSubstr("the number 1 is not a class"),
                     HasSubstr("0 and, for the object, 255")));
   folder_.write("ImageSets/480p/val.txt", list + "ant\n");
   EXPECT_THAT(refusal(", test_set: 480p/val"), HasSubstr("val.txt:4: some lines are names"));

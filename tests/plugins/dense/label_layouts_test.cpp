@@ -130,7 +130,7 @@ TEST_F(LabelLayouts, OfCityscapes) {
   EXPECT_EQ(dataset->info().classes, 19);
   EXPECT_EQ(dataset->info().class_names[18], "bicycle");
   EXPECT_EQ(dataset->size(Split::train), 2);
-  // 7 road, 8 sidewalk, 33 bicycle; 3 and 255 are no classes.
+  // 7 road, 8 sidewalk, 33 bicycle; 3 and 255 are not classes.
   EXPECT_THAT(labels_of(*dataset, Split::test), ElementsAre(-1, 0, 1, 18));
 }
 
@@ -156,7 +156,7 @@ TEST_F(LabelLayouts, RefuseANumberThatIsNoClass) {
   testing::write_small_camvid(folder_);
   folder_.write("trainannot/f1.png", numbers_png(12, 24, striped(12, 24, {0, 12})));
   EXPECT_THAT(refusal("camvid"), AllOf(HasSubstr("trainannot/f1.png: row 0, column 12"),
-                                       HasSubstr("the number 12 is no class"),
+                                       HasSubstr("the number 12 is not a class"),
                                        HasSubstr("0 to 10 and, for no label, 11")));
 }
 

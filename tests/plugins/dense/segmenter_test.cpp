@@ -159,7 +159,8 @@ TEST(Segmenter, ResizesItsPositionsForOtherPictures) {
   EXPECT_TRUE(at::allclose(large->adapt("encoder.positions", at::full({1, 5, 12}, 0.5)),
                            at::full({1, 25, 12}, 0.5)));
   const Tensor other = at::randn({1, 4, 12});
-  EXPECT_TRUE(large->adapt("encoder.positions", other).is_same(other)) << "3 patches are no square";
+  EXPECT_TRUE(large->adapt("encoder.positions", other).is_same(other))
+      << "3 patches are not square";
   EXPECT_TRUE(large->adapt("decoder.norm.weight", other).is_same(other));
 }
 

@@ -60,7 +60,7 @@ TEST_F(OwnPictures, RefuseWhatIsNone) {
   folder_.write("text.png", "no picture");
   EXPECT_THAT(testing::message_of<Error>(
                   [&] { make_dataset("pictures", "{files: [" + folder_ / "text.png" + "]}"); }),
-              HasSubstr("text.png: is no image"));
+              HasSubstr("text.png: is not an image"));
 }
 
 }  // namespace

@@ -196,7 +196,7 @@ TEST_F(Stages, SwinTakesAllThatTorchvisionSaved) {
   }
   EXPECT_EQ(filled, saved_.size() - 4) << "all but two tables and the head";
   for (const std::string& name : run.initial_random) {
-    EXPECT_TRUE(name.ends_with(".offsets")) << name << ", which is no table that follows";
+    EXPECT_TRUE(name.ends_with(".offsets")) << name << ", which is not a table that follows";
   }
 }
 
@@ -210,7 +210,7 @@ TEST_F(Stages, SwinTakesAllThatTimmSaved) {
               ::testing::UnorderedElementsAre("head.fc.weight (as net.head.fc.weight)",
                                               "head.fc.bias (as net.head.fc.bias)"));
   for (const std::string& name : run.initial_random) {
-    EXPECT_TRUE(name.ends_with(".offsets")) << name << ", which is no table that follows";
+    EXPECT_TRUE(name.ends_with(".offsets")) << name << ", which is not a table that follows";
   }
   // The third of keys is in no file of timm's, and in no logit.
   expect_logits_of(*classifier_from("swin.safetensors", "torchvision_swin_v2").model, *run.model);

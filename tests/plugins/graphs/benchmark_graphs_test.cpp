@@ -226,7 +226,7 @@ TEST_F(BenchmarkGraphs, CategoriesOfCocoLoseTheirGaps) {
   EXPECT_TRUE(graph.at("class@node").equal(longs({0, 1, 11, 12, 80})));
   write("*.pickle", file(list({superpixels({12, 0})})));
   EXPECT_THAT(message_of<DataError>([&] { open("coco-sp"); }),
-              HasSubstr("12 is no category of COCO"));
+              HasSubstr("12 is not a category of COCO"));
 }
 
 TEST_F(BenchmarkGraphs, EdgesOutOfRangeAndGraphsWithoutNodesAreNamed) {
@@ -338,8 +338,9 @@ TEST_F(BenchmarkGraphs, FilesOfPyTorchThatDoNotFitAreNamed) {
                                        HasSubstr("a tensor reaches beyond its storage")));
   EXPECT_THAT(refusal(graph_with(longs({0, 6, 0}))),
               HasSubstr("class@node holds values from 0 to 6"));
-  EXPECT_THAT(refusal(graph_with(longs({0, 6}))),
-              HasSubstr("CLUSTER_v2.pt: split 0, graph 0: y has neither one value nor one a node"));
+  EXPECT_THAT(
+      refusal(graph_with(longs({0, 6}))),
+      HasSubstr("CLUSTER_v2.pt: split 0, graph 0: y has neither one value nor one per node"));
   EXPECT_THAT(refusal(graph_with(longs({0, 1, 0}), at::zeros({2, 2}))),
               HasSubstr("their shapes do not fit"));
   folder_.write("CLUSTER_v2.pt", torch_file({{graph_with(longs({0, 1, 0}))}}));

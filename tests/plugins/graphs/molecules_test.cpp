@@ -198,11 +198,11 @@ TEST_F(Molecules, AreReadWholeOrNamed) {
     return refusal("smiles,y\nCC,1\n" + smiles + ",2\n");
   };
   EXPECT_THAT(refused("CC\u200bO"),
-              AllOf(HasSubstr("molecules.csv:3: 'CC<U+200B>O' is no SMILES: its character 3 is "
+              AllOf(HasSubstr("molecules.csv:3: 'CC<U+200B>O' is not SMILES: its character 3 is "
                               "U+200B"),
                     HasSubstr("repair the line")));
   EXPECT_THAT(refused("CCl\u2082OZr"), HasSubstr("character 4 is U+2082"));
-  EXPECT_THAT(refused("CCO\u03b1"), HasSubstr("'CCO<U+03B1>' is no SMILES: its character 4"));
+  EXPECT_THAT(refused("CCO\u03b1"), HasSubstr("'CCO<U+03B1>' is not SMILES: its character 4"));
   EXPECT_THAT(refused("CCO\u00a0"), HasSubstr("character 4 is U+00A0"));
   EXPECT_THAT(refused("\ufeffCCO"), HasSubstr("character 1 is U+FEFF"));
   EXPECT_THAT(refused("CC\xffO"), HasSubstr("'CC<byte ff>O'"));
@@ -228,8 +228,9 @@ TEST_F(Molecules, MayHaveBlanksAroundAndANameBehind) {
 
 // RDKit 2022.09 keeps such numbers in a byte or two: ruthenium, C+44, isotope 4464, 44 hydrogens.
 TEST_F(Molecules, HaveNoNumbersThatRdkitCutsOff) {
-  EXPECT_THAT(refusal("smiles,y\n[#300],1\n"),
-              HasSubstr("molecules.csv:2: '[#300]' is no molecule: 300 is too large, 118 is the"));
+  EXPECT_THAT(
+      refusal("smiles,y\n[#300],1\n"),
+      HasSubstr("molecules.csv:2: '[#300]' is not a molecule: 300 is too large, 118 is the"));
   for (const char* smiles : {"[C+300]", "[C-200]", "[70000C]", "[UH300]", "CC[O-4294967297]"}) {
     EXPECT_THAT(refusal(std::string("smiles,y\n") + smiles + ",1\n"), HasSubstr("is too large"))
         << smiles;
@@ -237,9 +238,9 @@ TEST_F(Molecules, HaveNoNumbersThatRdkitCutsOff) {
 }
 
 TEST_F(Molecules, NameTheLineOfATargetThatIsNone) {
-  EXPECT_THAT(refusal("smiles,y\nC,1\nC,x\n"), HasSubstr("molecules.csv:3: 'x' is no number"));
+  EXPECT_THAT(refusal("smiles,y\nC,1\nC,x\n"), HasSubstr("molecules.csv:3: 'x' is not a number"));
   EXPECT_THAT(refusal(std::string("smiles,y\nC,1\nC,1\0002\n", 19)),
-              HasSubstr("molecules.csv:3: '1\\x002' is no number; repair the line"));
+              HasSubstr("molecules.csv:3: '1\\x002' is not a number; repair the line"));
   EXPECT_THAT(refusal("smiles,y\nC,3e38\nC,1e300\n"),
               HasSubstr("molecules.csv:3: '1e300' does not fit in float32"));
   EXPECT_THAT(refusal("smiles,y\nC,\"[1, 2]\"\nC,\"[1]\"\n"),
@@ -250,7 +251,7 @@ TEST_F(Molecules, NameTheLineOfATargetThatIsNone) {
   EXPECT_THAT(refusal("smiles,y\nC,1\nC,\n", ", target: class"),
               HasSubstr("molecules.csv:3: the class"));
   EXPECT_THAT(refusal("smiles,y\nC,1\nC,2\n", ", target: labels"),
-              HasSubstr("molecules.csv:3: 2 is no label"));
+              HasSubstr("molecules.csv:3: 2 is not a label"));
   EXPECT_THAT(refusal("smile,y\nC,1\n"), HasSubstr("no column 'smiles'; did you mean 'smile'?"));
   EXPECT_THAT(refusal("smiles,y\nC,1\n", ", targets: []"), HasSubstr("targets: is empty"));
 }
@@ -347,7 +348,7 @@ TEST_F(Peptides, FollowTheOfficialSplit) {
   const auto dataset = open_with({{3, 1}, {}, {0, 2}}, ", refused: skip");
   ASSERT_EQ(dataset->size(Split::train), 2);
   ASSERT_EQ(dataset->size(Split::validation), 0);
-  ASSERT_EQ(dataset->size(Split::test), 1);  // the other is no SMILES
+  ASSERT_EQ(dataset->size(Split::test), 1);  // the other is not SMILES
   EXPECT_TRUE(
       dataset->example(Split::train, 0, nullptr).at("labels").equal(at::tensor({1.f, 0.f})));
   EXPECT_TRUE(dataset->example(Split::test, 0, nullptr).at("labels").equal(at::tensor({0.f, 1.f})));
@@ -442,7 +443,7 @@ TEST_F(PublishedMolecules, PeptidesAreAsManyAsLrgbCounts) {
   for (const Split split : {Split::train, Split::validation, Split::test}) {
     for (std::int64_t i = 0; i < dataset->size(split); ++i) nodes += dataset->cost(split, i);
   }
-  EXPECT_EQ(nodes, 2344859);  // the paper's 150.94 a graph
+  EXPECT_EQ(nodes, 2344859);  // the paper's 150.94 per graph
 }
 
 TEST_F(PublishedMolecules, OfHivAreSplitAsOgbSplitsThem) {

@@ -79,7 +79,7 @@ TEST_F(Planetoid, RefusesAMatrixThatIsAllZeros) {
   PlanetoidFiles files;
   files.columns = 200'000;
   EXPECT_THAT(refusal(files),
-              HasSubstr("ind.cora.allx: a matrix of 504 x 200000 with 1008 values is no set's"));
+              HasSubstr("ind.cora.allx: a matrix of 504 x 200000 with 1008 values is not a set's"));
 }
 
 // Empty rows pack to nothing: however many there are.
@@ -87,7 +87,7 @@ TEST_F(Planetoid, RefusesAMatrixThatIsLargerThanAnySets) {
   PlanetoidFiles files;
   files.columns = 600'000;
   EXPECT_THAT(refusal(files),
-              HasSubstr("ind.cora.allx: a matrix of 504 x 600000 is no set's; fetch"));
+              HasSubstr("ind.cora.allx: a matrix of 504 x 600000 is not a set's; fetch"));
 }
 
 TEST_F(Planetoid, DividesWordsByTheirSum) {
@@ -172,7 +172,7 @@ TEST_F(Planetoid, RefusesFilesThatDoNotFit) {
   folder_.write("ind.cora.test.index", "504\nx\n");
   EXPECT_THAT(message_of<DataError>(
                   [&] { make_dataset("planetoid", "{name: cora, root: " + folder_.path() + "}"); }),
-              HasSubstr("ind.cora.test.index:2: 'x' is no whole number"));
+              HasSubstr("ind.cora.test.index:2: 'x' is not a whole number"));
 }
 
 TEST(PublishedPlanetoid, CoraIsAsPublished) {

@@ -108,7 +108,7 @@ TEST_F(TuDataset, NamesTheLineThatIsWrong) {
   write("A", "3, 4\n");
   EXPECT_THAT(refusal(), HasSubstr("MINI_A.txt:1: the edge leads from graph 1 to graph 2"));
   write("A", "1, 2\n2, x\n");
-  EXPECT_THAT(refusal(), HasSubstr("MINI_A.txt:2: 'x' is no whole number"));
+  EXPECT_THAT(refusal(), HasSubstr("MINI_A.txt:2: 'x' is not a whole number"));
   write("A", "1, 2\n");
   write("graph_indicator", "1\n1\n1\n3\n3\n3\n");
   EXPECT_THAT(refusal(), HasSubstr("MINI_graph_labels.txt:2: graph 2 has no nodes"));
@@ -128,7 +128,8 @@ TEST_F(TuDataset, NamesTheLineThatIsWrong) {
   EXPECT_THAT(refusal(),
               HasSubstr("MINI_node_attributes.txt:2: has 1 values where the first line has 2"));
   write("node_attributes", "1\n1e300\n1\n1\n1\n1\n");
-  EXPECT_THAT(refusal(), HasSubstr("MINI_node_attributes.txt:2: 1e+300 is no number of float32"));
+  EXPECT_THAT(refusal(),
+              HasSubstr("MINI_node_attributes.txt:2: 1e+300 is not a number of float32"));
   write("node_attributes", ",\n,\n,\n,\n,\n,\n");
   EXPECT_THAT(refusal(), HasSubstr("MINI_node_attributes.txt:1: "));
   write("node_labels", "1\n2, 7\n1\n1\n1\n1\n");

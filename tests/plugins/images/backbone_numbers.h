@@ -67,7 +67,7 @@ inline void expect_close(const Tensor& found, const std::vector<double>& expecte
   EXPECT_LT((found - wanted).abs().max().item<double>(), relative * scale) << found;
 }
 
-/// What is no image, or of no class, is refused with the model's and the dataset's name.
+/// What is not an image, or of no class, is refused with the model's and the dataset's name.
 inline void expect_only_images_taken(const std::string& model) {
   DatasetInfo flat = backbone_images(), unlabelled = backbone_images();
   flat.fields[0].shape = {3, kSide};

@@ -217,7 +217,7 @@ class Overflows final : public Model {
   }
 };
 
-// argmax takes the first of what is no number: class 0, which would be right here.
+// argmax takes the first of what is not a number: class 0, which would be right here.
 TEST(ImageAttack, CountsLogitsThatAreNoNumbersAsWrong) {
   Overflows model;
   const Classifier classifier(model, small_images().fields[0], /*pixel_space=*/true, 1);

@@ -78,7 +78,7 @@ TEST(ImageClassification, CountsAmongTheClassesThatAreTested) {
   meter->add({{"logits", logits}}, batch_of({2}));
   EXPECT_EQ(meter->result().at("accuracy"), 1);
   EXPECT_NEAR(meter->result().at("nll"), std::log(1 + std::exp(-1.0)), 1e-12);
-  // Image by image, some count for nothing; that is no empty split.
+  // Image by image, some count for nothing; that is not an empty split.
   const auto none = make_task(kId, info, "{among: tested}")->meter();
   none->add({{"logits", logits}}, batch_of({2}));
   EXPECT_THAT([&] { none->result(); },

@@ -1,4 +1,4 @@
-// Errors under corruptions, and logits that are no numbers.
+// Errors under corruptions, and logits that are not numbers.
 #include <c10/core/GradMode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -110,7 +110,7 @@ class NoNumbers final : public Model {
   }
 };
 
-// argmax takes the first of what is no number: class 0, which would be right here.
+// argmax takes the first of what is not a number: class 0, which would be right here.
 TEST(ImageTasks, CountLogitsThatAreNoNumbersAsWrong) {
   NoNumbers model;
   DatasetInfo info = pictures();

@@ -193,7 +193,7 @@ TEST_F(OxfordParis, RefusesNumbersAndBoxesOfNoPicture) {
   EXPECT_THAT(refusal(), AllOf(HasSubstr("gnd_toy.pkl: query 1 'asked_2'"),
                                HasSubstr("'hard' names picture 3, and imlist has 3")));
   write({sound, query({5, 0, 5, 12}, {2}, {}, {})});
-  EXPECT_THAT(refusal(), AllOf(HasSubstr("query 1 'asked_2'"), HasSubstr("'bbx' is no box")));
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("query 1 'asked_2'"), HasSubstr("'bbx' is not a box")));
   write({sound, query({30, 0, 60, 12}, {2}, {}, {})});
   EXPECT_THAT(refusal(), AllOf(HasSubstr("query 'asked_2' lies outside of its picture"),
                                HasSubstr("24 x 24")));

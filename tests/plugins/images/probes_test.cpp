@@ -104,7 +104,7 @@ TEST_F(Probes, ReadModelsWithoutAClassToken) {
     ForwardPass pass;
     const Tensor tokens = model_->forward(batch, pass).at("tokens");
     const Tensor pooled = FeatureReader({"pooled"}).read(*model_, batch);
-    EXPECT_TRUE(pooled.allclose(tokens.mean(1), 1e-5, 1e-6)) << "registers are no patches";
+    EXPECT_TRUE(pooled.allclose(tokens.mean(1), 1e-5, 1e-6)) << "registers are not patches";
   });
   EXPECT_THAT(message_of<OptionError>([&] { measured(*task("knn", "{features: [class]}")); }),
               HasSubstr("the model has no class token; take mean"));

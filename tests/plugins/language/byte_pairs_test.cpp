@@ -66,7 +66,7 @@ TEST(BytePairs, KnowUnicodesLettersNumbersAndSpaces) {
   EXPECT_EQ(words_of("über東京4½²"), (Words{"über東京", "4½²"}));
   EXPECT_EQ(words_of("a\u00A0b\u3000\u2003c"),
             (Words{"a", "\u00A0", "b", "\u3000", "\u2003", "c"}));
-  // A combining accent is no letter; U+10428 is, of Deseret; U+001C is no white space here.
+  // A combining accent is not a letter; U+10428 is, of Deseret; U+001C is not white space here.
   EXPECT_EQ(words_of("e\u0301\U00010428 \u0661"), (Words{"e", "\u0301", "\U00010428", " \u0661"}));
   EXPECT_EQ(words_of("a\x1C"
                      "b"),
@@ -262,7 +262,7 @@ TEST_F(BytePairFilesThatDoNotFit, AreTokenizersOfOtherKinds) {
   EXPECT_THAT(with("/model/merges/1", "a x"),
               AllOf(HasSubstr("tokenizer.json:"), HasSubstr("'ax' is not a token of")));
   EXPECT_THAT(with("/model/merges/1", {"a"}), HasSubstr("'' is not a token of"));
-  EXPECT_THAT(with("/model/merges/1", 7), HasSubstr("is no merge"));
+  EXPECT_THAT(with("/model/merges/1", 7), HasSubstr("is not a merge"));
   nlohmann::json without = files_.tokenizer_json(false);
   without.erase("pre_tokenizer");
   EXPECT_THAT(refusal(without), HasSubstr("has no pre_tokenizer of type ByteLevel"));

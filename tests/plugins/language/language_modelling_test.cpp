@@ -169,8 +169,8 @@ TEST(Requests, OfContinuationsAreCountedWhole) {
       testing::make_task("language_modelling", questions(false), "{requests: true, answers: true}");
   EXPECT_EQ(task->metrics()[0].name, "accuracy");
   EXPECT_EQ(task->metrics()[2].unit, "nats/request");
-  // 3 nats in two tokens, both the likeliest; 6 nats in one that is not; what is no target counts
-  // nowhere.
+  // 3 nats in two tokens, both the likeliest; 6 nats in one that is not; what is not a target
+  // counts nowhere.
   const Tensor targets = at::tensor({-1, 3, 0, 6, -1, -1}, at::kLong).view({2, 3});
   const Tensor answers = at::tensor({5, 3, 0, 1, -1, -1}, at::kLong).view({2, 3});
   Batch batch = batch_of(targets);

@@ -57,7 +57,7 @@ TEST_F(LanguageRuns, ResumeATransformerXlOnATextAnywhereBitForBit) {
     EXPECT_EQ(tensor.sizes(), at::IntArrayRef({4, 12, 8})) << name;
     ++memories;
   }
-  EXPECT_EQ(memories, 2) << "one a layer";
+  EXPECT_EQ(memories, 2) << "one per layer";
 }
 
 }  // namespace

@@ -240,7 +240,7 @@ TEST_F(TextCorpus, SwapsWordsOfInputsAndTargetsInEvaluationAlone) {
                  now = tokens(*swapped, Split::test, field);
     const Tensor changed = now.ne(before);
     const auto count = changed.sum().item<std::int64_t>();
-    // 14 or 15 of 30; the first word is no target, but the first one of the next line is.
+    // 14 or 15 of 30; the first word is not a target, but the first one of the next line is.
     EXPECT_GE(count, 13) << field;
     EXPECT_LE(count, 16) << field;
     const auto unknown = dynamic_cast<const TextCodec&>(*clean->codec()).encode("AAA").at(0);

@@ -160,7 +160,7 @@ TEST_F(TextRequests, NameTheLineThatIsNoneOfTheForm) {
   EXPECT_THAT(second(R"({"context": "a", "choices": ["b", " "], "label": 0})"),
               HasSubstr("requests.jsonl:2: choice 1 is empty"));
   EXPECT_THAT(second(R"({"context": "a", "choices": "b", "label": 0})"),
-              HasSubstr("'choices' is no list of texts"));
+              HasSubstr("'choices' is not a list of texts"));
   EXPECT_THAT(second(R"({"choices": ["b"], "label": 0})"), HasSubstr("lacks 'context'"));
   EXPECT_THAT(second("{"), HasSubstr("requests.jsonl:2: is not sound JSON"));
   EXPECT_THAT(second("[1]"), HasSubstr("expected a map"));

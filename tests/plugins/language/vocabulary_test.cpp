@@ -65,7 +65,7 @@ TEST(Vocabulary, LeavesOutRareWordsAndThoseBeyondItsSize) {
 }
 
 TEST(Vocabulary, SplitsWordsWherePythonDoes) {
-  // U+0085, U+00A0, U+1680, U+2003, U+2028, U+202F, U+205F, U+3000; U+200B is no white space.
+  // U+0085, U+00A0, U+1680, U+2003, U+2028, U+202F, U+205F, U+3000; U+200B is not white space.
   const Text train = text(
       "a\xC2\x85"
       "b\xC2\xA0"

@@ -210,7 +210,7 @@ TEST(KittiBoxes, HaveATypeOfKittis) {
   EXPECT_EQ(label("PEDESTRIAN"), 2);
   EXPECT_EQ(label("Tram"), -1);
   EXPECT_THAT(message_of<DataError>([&] { label("Cra"); }),
-              AllOf(HasSubstr("000000.txt:2: 'Cra' is no type of KITTI's (Car, Van, "),
+              AllOf(HasSubstr("000000.txt:2: 'Cra' is not a type of KITTI's (Car, Van, "),
                     HasSubstr("or write Misc, whose points do not count")));
 }
 

@@ -48,7 +48,7 @@ TEST(NuscenesLidarseg, RefusesTablesThatAreNoListsOfFlatRecords) {
     EXPECT_THAT(message_of<DataError>([&] {
                   make_dataset("nuscenes_lidarseg", "{root: " + folder.path() + "/nuscenes}");
                 }),
-                HasSubstr("scene.json: is no list of flat records"));
+                HasSubstr("scene.json: is not a list of flat records"));
   }
 }
 
@@ -89,8 +89,9 @@ TEST(NuscenesTables, AreRefusedWhereAScenesNameSaysNoSplit) {
         [&] { make_dataset("nuscenes_lidarseg", at_root(folder, "nuscenes") + "}"); });
   };
   for (const char* scene : {"scene-03", "scene_0003", "Scene-0003", "scene-00x3", "0003", ""}) {
-    EXPECT_THAT(refusal(scene), AllOf(HasSubstr("scene.json: '" + std::string(scene) + "' is no "),
-                                      HasSubstr("correct its name")));
+    EXPECT_THAT(refusal(scene),
+                AllOf(HasSubstr("scene.json: '" + std::string(scene) + "' is not a scene"),
+                      HasSubstr("correct its name")));
   }
   EXPECT_THAT(message_of<ConfigError>([&] {
                 make_dataset("nuscenes_lidarseg",

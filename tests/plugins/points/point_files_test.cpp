@@ -77,7 +77,7 @@ TEST(PointFilesDataset, RefusesFoldersThatItWouldPassOverOrTakeForNewClasses) {
   std::filesystem::remove(folder / "folders/val");
   folder.write("folders/test/three/a.csv", "1,2,3\n");
   EXPECT_THAT(refusal("/folders"),
-              HasSubstr("test/three: is no class of the training folder; did you mean 'tree'?"));
+              HasSubstr("test/three: is not a class of the training folder; did you mean 'tree'?"));
   std::filesystem::remove_all(folder / "folders/test/three");
   std::filesystem::create_directory(folder / "folders/train/empty");
   EXPECT_THAT(refusal("/folders"), HasSubstr("train/empty: holds no files of points"));
@@ -86,7 +86,7 @@ TEST(PointFilesDataset, RefusesFoldersThatItWouldPassOverOrTakeForNewClasses) {
   EXPECT_EQ(make_dataset("point_files", "{root: " + folder.path() + "/folders}")->info().classes,
             2);
   folder.write("folders/train/b.csv", "1,2,3\n");
-  EXPECT_THAT(refusal("/folders"), HasSubstr("train/b.csv: is no folder, and folders are the "
+  EXPECT_THAT(refusal("/folders"), HasSubstr("train/b.csv: is not a folder, and folders are the "
                                              "classes; move it into the folder of its class"));
   folder.write("points/train/tree/b.xyz", "x y z i label\n1 2 3 0.5 0\n");
   EXPECT_THAT(refusal("/points, label: label, classes: [ground, tree], ignored: [9], grid: 100"),

@@ -84,7 +84,7 @@ TEST(ListedNames, AreOfLinesBehindAMarkAndHaveNoControlCharacters) {
                                     "1\n",
                                     14));
   EXPECT_THAT(message_of<DataError>([&] { listed_names(list); }),
-              HasSubstr("a.txt:2: '0000\\x001' is no name; repair the line"));
+              HasSubstr("a.txt:2: '0000\\x001' is not a name; repair the line"));
   folder.write("a.txt", std::string("\xff\xfe"
                                     "0\0\n\0",
                                     6));

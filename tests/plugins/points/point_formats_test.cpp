@@ -103,7 +103,7 @@ TEST(Pcd, OfAllThreeKinds) {
            "\nDATA ascii\n";
   };
   EXPECT_THAT(message_of<DataError>([&] { parse_pcd(wide("1000000000000", "1"), "a.pcd"); }),
-              HasSubstr("more than 4096 numbers a point"));
+              HasSubstr("more than 4096 numbers per point"));
   EXPECT_THROW(parse_pcd(wide("1", "nan"), ""), DataError);
 }
 

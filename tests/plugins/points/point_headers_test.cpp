@@ -99,12 +99,13 @@ TEST(PcdHeader, IsRefusedWhereItWouldBeGuessedAt) {
   for (const char* number : {"-2", "2.5", "nan", "two", "1e20", "0x2"}) {
     const std::string n = number;
     EXPECT_THAT(refusal("POINTS", "POINTS " + n + "\n"),
-                HasSubstr("a.pcd:10: '" + n + "' of POINTS is no whole number from 0 on"));
+                HasSubstr("a.pcd:10: '" + n + "' of POINTS is not a whole number from 0 on"));
     EXPECT_THAT(refusal("SIZE", "SIZE 4 4 " + n + "\n"),
-                HasSubstr("'" + n + "' of SIZE is no whole"));
-    EXPECT_THAT(refusal("COUNT", "COUNT 1 1 " + n + "\n"), HasSubstr("'" + n + "' of COUNT is no"));
+                HasSubstr("'" + n + "' of SIZE is not a whole"));
+    EXPECT_THAT(refusal("COUNT", "COUNT 1 1 " + n + "\n"),
+                HasSubstr("'" + n + "' of COUNT is not a whole"));
     EXPECT_THAT(refusal("WIDTH", "WIDTH " + n + "\n"),
-                HasSubstr("'" + n + "' of WIDTH is no whole"));
+                HasSubstr("'" + n + "' of WIDTH is not a whole"));
   }
   EXPECT_THAT(refusal("POINTS", "POINTS\n"),
               HasSubstr("a.pcd:10: POINTS has 0 entries, expected one"));
@@ -154,10 +155,11 @@ TEST(Messages, ShowTheBytesOfAFileAndGoOnBehindThem) {
   EXPECT_THAT(longest, HasSubstr("aaa...' is not a number; repair the line"));
   EXPECT_LT(longest.size(), 200u);
   const std::string header = "ply\nformat ascii 1.0\nelement vertex 1\nproperty ";
-  EXPECT_THAT(
-      message_of<DataError>(
-          [&] { parse_ply(header + std::string("fl\0at", 5) + " x\nend_header\n1\n", "a.ply"); }),
-      AllOf(HasSubstr("a.ply:4: 'fl\\x00at' is no type of PLY (char, "), HasSubstr("correct it")));
+  EXPECT_THAT(message_of<DataError>([&] {
+                parse_ply(header + std::string("fl\0at", 5) + " x\nend_header\n1\n", "a.ply");
+              }),
+              AllOf(HasSubstr("a.ply:4: 'fl\\x00at' is not a type of PLY (char, "),
+                    HasSubstr("correct it")));
 }
 
 TEST(PlyHeader, IsRefusedWhereItWouldBeGuessedAt) {

@@ -50,7 +50,7 @@ TEST(SemanticKitti, MapsNumbersToClasses) {
   folder.write("semantic/sequences/00/labels/000000.label",
                std::string("\x0a\0\0\0\x39\x30\0\0\x34\0\0\0", 12));
   EXPECT_THAT(message_of<DataError>([&] { dataset->example(Split::train, 0, nullptr); }),
-              HasSubstr("000000.label: byte 4: 12345 is no class"));
+              HasSubstr("000000.label: byte 4: 12345 is not a class"));
   folder.write("semantic/sequences/00/labels/000000.label", "12345678");
   EXPECT_THAT(message_of<DataError>([&] {
                 make_dataset("semantic_kitti", "{root: " + folder.path() + "/semantic}");

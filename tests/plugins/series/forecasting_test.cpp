@@ -148,13 +148,13 @@ TEST_F(ForecastingDataset, ReadsOneChannelAndTheCalendarWhereAsked) {
 
 TEST_F(ForecastingDataset, NamesFileLineAndColumnOfWhatItRefuses) {
   const std::string head = "date,a,b\n2016-07-01,1,2\n";
-  EXPECT_THAT(
-      refusal(head + "2016-07-02,1.5x,2\n"),
-      AllOf(HasSubstr("mine.csv:3"), HasSubstr("'a'"), HasSubstr("1.5x"), HasSubstr("no number")));
+  EXPECT_THAT(refusal(head + "2016-07-02,1.5x,2\n"),
+              AllOf(HasSubstr("mine.csv:3"), HasSubstr("'a'"), HasSubstr("1.5x"),
+                    HasSubstr("not a number")));
   EXPECT_THAT(refusal(head + "2016-07-02,1,\n"),
               AllOf(HasSubstr("mine.csv:3"), HasSubstr("'b'"), HasSubstr("missing")));
   EXPECT_THAT(refusal(head + "2016-07-02,1,NaN\n"), HasSubstr("missing"));
-  EXPECT_THAT(refusal(head + "2016-07-02,inf,1\n"), HasSubstr("no number"));
+  EXPECT_THAT(refusal(head + "2016-07-02,inf,1\n"), HasSubstr("not a number"));
   EXPECT_THAT(refusal(head + "2016-07-02,1e40,1\n"), HasSubstr("larger unit"));
   EXPECT_THAT(refusal("day,a\n1,2\n"), AllOf(HasSubstr("mine.csv"), HasSubstr("'date'")));
   EXPECT_THAT(refusal("date\n1\n"), HasSubstr("no column beside"));

@@ -105,8 +105,9 @@ TEST_F(ImageFiles, OfMoreScansThanAnyoneMakesAreRefused) {
 TEST_F(ImageFiles, OfFormatsThatAreNotPromisedAreRefused) {
   for (const char* ending : {".tiff", ".bmp"}) {
     const std::string path = folder_.write("a.jpg", file_of(photograph(8, 8), ending));
-    EXPECT_THAT(message_of<DataError>([&] { ImageFile file(path); }),
-                EndsWith("a.jpg: is no image of JPEG, PNG, WebP or Netpbm; fetch the file again"))
+    EXPECT_THAT(
+        message_of<DataError>([&] { ImageFile file(path); }),
+        EndsWith("a.jpg: is not an image of JPEG, PNG, WebP or Netpbm; fetch the file again"))
         << ending;
   }
 }
@@ -118,7 +119,7 @@ TEST_F(ImageFiles, OfDicomBehindAnotherFormatsFirstBytesAreRefused) {
         folder_.write("a.jpg", first + std::string(128 - std::strlen(first), '!') + "DICM" +
                                    std::string(99, '!'));
     EXPECT_THAT(message_of<DataError>([&] { ImageFile file(path); }),
-                HasSubstr("a.jpg: is no image of JPEG, PNG, WebP or Netpbm"));
+                HasSubstr("a.jpg: is not an image of JPEG, PNG, WebP or Netpbm"));
   }
 }
 
@@ -230,8 +231,8 @@ TEST_F(ImageFiles, ThatAreDamagedAreNamed) {
   // Cut off, and an end put behind it: known by the data that are missing.
   EXPECT_THAT(refusal(large.substr(0, large.size() * 2 / 3) + "\xff\xd9"),
               HasSubstr("bad.jpg: damaged ("));
-  EXPECT_THAT(refusal(""), HasSubstr("no image"));
-  EXPECT_THAT(refusal("plain text"), HasSubstr("no image"));
+  EXPECT_THAT(refusal(""), HasSubstr("not an image"));
+  EXPECT_THAT(refusal("plain text"), HasSubstr("not an image"));
   EXPECT_THAT(refusal(png.substr(0, png.size() / 2)), HasSubstr("bad.jpg"));
 }
 

@@ -130,7 +130,7 @@ TEST_F(ImageFolders, TakeTheirClassesFromAnotherSet) {
   EXPECT_EQ(dataset->example(Split::test, 0, nullptr).at("class").item<std::int64_t>(), 1);
   EXPECT_THAT(dataset->info().class_groups.at("tested"), ElementsAre(1));
   other.write("0/b.png", file_of(photograph(30, 30, 2), ".png"));
-  EXPECT_THAT(message_of<DataError>([&] { open_other(); }), HasSubstr("/0: is no class"))
+  EXPECT_THAT(message_of<DataError>([&] { open_other(); }), HasSubstr("/0: is not a class"))
       << "all by name, or all by number";
   std::filesystem::rename(other / "dog", other / "1");
   const auto both = open_other();
@@ -139,7 +139,7 @@ TEST_F(ImageFolders, TakeTheirClassesFromAnotherSet) {
   EXPECT_TRUE(both->info().class_groups.empty());
   EXPECT_THAT(refusal(", classes_from: " + folder_.path()), HasSubstr("has a folder train"));
   other.write("2/c.png", file_of(photograph(30, 30, 2), ".png"));
-  EXPECT_THAT(message_of<DataError>([&] { open_other(); }), HasSubstr("/2: is no class"));
+  EXPECT_THAT(message_of<DataError>([&] { open_other(); }), HasSubstr("/2: is not a class"));
   std::filesystem::rename(other / "2", other / "01");
   EXPECT_THAT(message_of<DataError>([&] { open_other(); }),
               AllOf(HasSubstr("/1: is the same class as "), HasSubstr("/01;")));
@@ -198,7 +198,7 @@ TEST_F(ImageFolders, GiveBoxesOfTestImages) {
   EXPECT_TRUE(dataset->example(Split::test, 0, nullptr)
                   .at("boxes@box")
                   .equal(at::tensor({0.f, 0.f, 12.f, 24.f}).view({1, 4})))
-      << "the image, which is 48 wide and 33 high, tells its size; a part is no object";
+      << "the image, which is 48 wide and 33 high, tells its size; a part is not an object";
   boxes.write("b.xml", "<width>0</width><height>33</height>");
   EXPECT_THAT(message_of<DataError>([&] { dataset->example(Split::test, 0, nullptr); }),
               HasSubstr("b.xml: its image is 0 x 33 pixels in it; write 48 x 33, which it is"));
@@ -422,7 +422,8 @@ TEST_F(ImageFolders, HaveAnotherFingerprintWithOtherBoxesOrAnotherTeacher) {
 
 TEST_F(ImageFolders, RefuseWhatIsNoClass) {
   folder_.write("val/do/a.png", file_of(photograph(30, 30), ".png"));
-  EXPECT_THAT(refusal(), AllOf(HasSubstr("val/do: is no class"), HasSubstr("did you mean 'dog'?")));
+  EXPECT_THAT(refusal(),
+              AllOf(HasSubstr("val/do: is not a class"), HasSubstr("did you mean 'dog'?")));
 }
 
 TEST_F(ImageFolders, RefuseALinkToNothing) {

@@ -1,6 +1,6 @@
 // Key power: dot products with keys that are only partly normalised.
 //
-//   Y = softmax(s Q K̃ᵀ) V,   k̃_j = k_j / max(|k_j|₂, eps)^p,   s = exp(t), t learned, one a head
+//   Y = softmax(s Q K̃ᵀ) V,   k̃_j = k_j / max(|k_j|₂, eps)^p,   s = exp(t), t learned, one per head
 //
 // Against standard attention: p = 0 is a dot product, p = 1 gives keys of unit length; the factor
 // 1/√D is replaced by a learned one that begins as `scale`.

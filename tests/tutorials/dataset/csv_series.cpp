@@ -1,4 +1,4 @@
-// CSV series: labelled series of unequal length, one a line.
+// CSV series: labelled series of unequal length, one per line.
 //
 //   train.csv, test.csv:   label,value,value,...          each may be gzipped
 //

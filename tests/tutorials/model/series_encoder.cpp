@@ -115,7 +115,7 @@ class SeriesEncoder final : public Model {
     }
   }
 
-  /// Of the time steps that are no padding: [B, dim].
+  /// Of the time steps that are not padding: [B, dim].
   static Tensor mean(const Tensor& x, const Tensor* valid) {
     if (valid == nullptr) return x.mean(1);
     const Tensor weights = valid->to(x.scalar_type()).unsqueeze(-1);

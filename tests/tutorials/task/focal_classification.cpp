@@ -99,7 +99,7 @@ class FocalClassification final : public Task {
 ATTNLAB_PLUGIN(task, FocalClassification, FocalOptions,
                {.id = "attnlab/focal_classification",
                 .version = "1.0.0",
-                .summary = "one class an example: focal loss, balanced accuracy, NLL",
+                .summary = "one class per example: focal loss, balanced accuracy, NLL",
                 .citation = "Lin et al. 2017, arXiv:1708.02002",
                 .licence = "Apache-2.0",
                 .takes = {"logits", "class"},

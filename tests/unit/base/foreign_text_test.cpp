@@ -42,7 +42,7 @@ TEST(ForeignText, IsCutBehindWordsNotBehindBlanks) {
   EXPECT_EQ(one_line("a" + std::string(2000, '\n') + "b", 10), "a b");
   EXPECT_EQ(one_line("a" + std::string(2000, ' ') + "bcdef", 3), "a b...");
   EXPECT_EQ(one_line(std::string(2000, ' '), 10), "");
-  EXPECT_EQ(one_line("ab\xc3\xa9", 3), "ab...") << "a character that is cut is no broken one";
+  EXPECT_EQ(one_line("ab\xc3\xa9", 3), "ab...") << "a character that is cut is not a broken one";
 }
 
 TEST(ForeignText, OfAFileIsQuotedWithItsZeroBytes) {

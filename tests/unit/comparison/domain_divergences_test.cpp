@@ -1,5 +1,5 @@
 // The page over domains where runs diverge: that is a result, counted among the seeds that ran, and
-// what survives it is no finding.
+// what survives it is not a finding.
 #include "framework/comparison/domains.h"
 
 #include <gmock/gmock.h>

@@ -43,7 +43,7 @@ TEST(Quantities, ShowTwoDigitsOfANumberAndOfItsSpread) {
   EXPECT_EQ(plain(quantity_of(kNll, Summary{3, 0.4725, 0.00042})), "0.47250 ± 0.00042");
   EXPECT_EQ(plain(quantity_of(kMemory, Summary{3, 1.53e9, 7e6})), "1530.0 ± 7.0");
   EXPECT_EQ(plain(quantity_of(kNll, Summary{3, 123.4, 1e-9})), "123 ± 0")
-      << "rounding is no spread";
+      << "rounding is not a spread";
   EXPECT_EQ(plain(quantity_of(kNll, Summary{3, 1e-17, 1.3e-17})), "0.000 ± 0.000");
   EXPECT_EQ(interval_text(kNll, {123.2, 123.6}, 123.4), "[123.20, 123.60]");
   EXPECT_EQ(plain(difference_of(kNll, 30.2, 123.4, Interval{30, 30.4})), "+30.20 [30.00, 30.40]");

@@ -285,7 +285,7 @@ TEST(ConformanceKit, FindsMemoryThatIsNotGivenBack) {
   };
   const Subject sound = subject(once, AttentionTraits::all_quadratic());
   EXPECT_EQ(run_check("memory", sound).outcome, Outcome::passed)
-      << "a table that is made once is no leak";
+      << "a table that is made once is not a leak";
 }
 
 }  // namespace

@@ -84,7 +84,7 @@ TEST(Collated, LaysFieldsOfAnAxisEndToEnd) {
 TEST(Collated, CountsRowsOfAnotherAxisFromTheBatchesFirst) {
   const Tensor edges = graphs({2, 1, 3}).fields.at("edges@edge>node");
   EXPECT_TRUE(edges.select(1, 0).equal(longs({0, 1, 2, 3, 4, 5})));
-  EXPECT_TRUE(edges.select(1, 1).equal(longs({-1, 0, -1, -1, 3, 4}))) << "-1 is no row";
+  EXPECT_TRUE(edges.select(1, 1).equal(longs({-1, 0, -1, -1, 3, 4}))) << "-1 is not a row";
 }
 
 TEST(Collated, RefusesRowsThatAreNotInt64) {

@@ -76,7 +76,7 @@ TEST(DrawToken, RefusesScoresThatAreNoNumbers) {
                     draw_token(at::tensor({1.0, odd, 2.0}, at::kDouble),
                                {.temperature = temperature}, random);
                   }),
-                  HasSubstr("scores of what follows are no finite numbers"));
+                  HasSubstr("scores of what follows are not finite numbers"));
     }
   }
   const Tensor hidden = at::tensor({-kInfinite, 2.0, -kInfinite}, at::kDouble);

@@ -113,7 +113,7 @@ TEST_F(Explain, TellsOfAValueOnceHoweverOftenItIsReferredTo) {
   }
   write("main.yaml", text_of);
   const std::string told = text("x3");
-  EXPECT_EQ(std::count(told.begin(), told.end(), '\n'), 8) << told;  // two lines a key
+  EXPECT_EQ(std::count(told.begin(), told.end(), '\n'), 8) << told;  // two lines per key
 }
 
 TEST_F(Explain, ShowsTheReferenceThatAValueCameBelow) {

@@ -335,7 +335,7 @@ TEST_F(OrderedTest, IsRefusedForAModelWithoutTheCausalRule) {
   EXPECT_EQ(refusal("strict"),
             "f.yaml:1:57: attention 'strict' needs the causal rule, which model 'vit' does not "
             "have; choose another")
-      << "its option of that name is no choice";
+      << "its option of that name is not a choice";
   EXPECT_THAT(refusal("{use: strict, both_ways: true}"), EndsWith("; choose another"));
   EXPECT_EQ(refusal("{use: free, layers: {last: recurrent}}"),
             "f.yaml:1:84: attention 'recurrent' of attention.layers.last needs the causal rule, "

@@ -61,7 +61,7 @@ TEST(PythonPlugin, IsRefusedWhereItsManifestIsOfAnother) {
   EXPECT_THAT(refusal(wrong), HasSubstr("its id is lab/other, its file mine.py"));
   wrong = manifest_of("mine");
   wrong["python_class"] = "Mine:Other";
-  EXPECT_THAT(refusal(wrong), HasSubstr("python_class is no name of a class"));
+  EXPECT_THAT(refusal(wrong), HasSubstr("python_class is not a name of a class"));
   wrong.erase("python_class");
   EXPECT_THAT(refusal(wrong), HasSubstr("python_class"));
   wrong.erase("kind");

@@ -500,7 +500,7 @@ TEST_F(ReportTest, TellsInWhatExperimentsDiffer) {
   write_run("small", "standard", 0, done(0.5));
   write_run("large", "standard", 0, done(0.5), "{model: {dim: 128}, published: {parameters: 5}}");
   const Report made = report();
-  ASSERT_EQ(made.settings.size(), 1U) << "what a paper prints is no setting";
+  ASSERT_EQ(made.settings.size(), 1U) << "what a paper prints is not a setting";
   EXPECT_EQ(made.settings[0].key, "model.dim");
   EXPECT_THAT(made.settings[0].values,
               ElementsAre(::testing::Pair("large", "128"), ::testing::Pair("small", "64")));

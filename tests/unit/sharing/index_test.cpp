@@ -192,7 +192,7 @@ TEST_F(IndexTest, ListsItsOwnLabsBundlesAlone) {
   write_file(at() + "/index.json", text);
   write_file(at() + "/index.json.minisig",
              mallory.key.sign(text, "signature of an attnlab index", index_comment(index)));
-  EXPECT_THAT(answer(), HasSubstr("it lists acme/sharp, which is no bundle of lab 'mallory'"));
+  EXPECT_THAT(answer(), HasSubstr("it lists acme/sharp, which is not a bundle of lab 'mallory'"));
   EXPECT_TRUE(sharing::Keyring(folder_ / "keys").keys().empty());
 }
 

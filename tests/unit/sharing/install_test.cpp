@@ -167,7 +167,7 @@ TEST_F(InstallTest, MakesItAnewWhereThatWasAskedFor) {
   options_.from_source = false;
   options_.kit = true;
   EXPECT_TRUE(install(bytes).kit) << "the kit was left out, and is now asked for";
-  EXPECT_THROW(roll_back(), ConfigError) << "the same bundle is no earlier version";
+  EXPECT_THROW(roll_back(), ConfigError) << "the same bundle is not an earlier version";
 }
 
 }  // namespace

@@ -126,7 +126,7 @@ TEST_F(InstallTest, NamesTheStepThatVerifies) {
     return AllOf(StartsWith("x.attnlab: step 'verify' failed: "), HasSubstr(why),
                  EndsWith("; nothing was installed"));
   };
-  EXPECT_THAT(answer("nonsense"), failure("no bundle of attnlab"));
+  EXPECT_THAT(answer("nonsense"), failure("not a bundle of attnlab"));
   EXPECT_THAT(answer(bundle_of("1.1.0", {"here"}, &impostor)), failure("HAS CHANGED"));
   EXPECT_THAT(answer(bundle_of("0.9.0", {"here"}, &acme)), failure("1.0.0 was installed here"));
   EXPECT_THAT(answer(bundle_of("0.9.0", {"here"}, nullptr, "other/sharp")), failure("is taken by"));

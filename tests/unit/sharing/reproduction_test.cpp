@@ -60,7 +60,7 @@ TEST(Reproduction, AgreesWithinTheSeedsSpread) {
 
 TEST(Reproduction, OfOneSeedNeedsAnEqualNumber) {
   EXPECT_EQ(verdict({0.5}, {0.51}), "DIFFERS");
-  EXPECT_EQ(verdict({1e-9}, {2e-9}), "DIFFERS") << "small numbers are no rounding";
+  EXPECT_EQ(verdict({1e-9}, {2e-9}), "DIFFERS") << "small numbers are not rounding";
 }
 
 TEST(Reproduction, AgreesToRoundingHoweverManySeedsThereAre) {

@@ -236,7 +236,7 @@ TEST_F(UnpackedResult, IsRefusedWhereARunGotMore) {
   EXPECT_THAT(refusal(), HasSubstr(more + ": is not as it was unpacked"));
   fs::remove(more);
   write_file(to_ + "/runs/comparison.md", "of a reader");
-  EXPECT_EQ(refusal(), "") << "it is no part of a run";
+  EXPECT_EQ(refusal(), "") << "it is not part of a run";
 }
 
 TEST_F(UnpackedResult, IsRefusedWhereAConfigurationNamesAFileOrTheEnvironment) {

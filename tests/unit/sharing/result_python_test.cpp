@@ -105,7 +105,7 @@ TEST_F(SharedPython, HasNoFilesBesideThatNobodyNames) {
   fs::remove(other);
   // One that takes the place of a package would be imported.
   write_file(fs::path(mine).replace_filename("torch.py").string(), "x = 1\n");
-  EXPECT_THAT(refusal(), HasSubstr(".py: REFUSED: it is no"));
+  EXPECT_THAT(refusal(), HasSubstr(".py: REFUSED: it is not a Python file"));
 }
 
 TEST_F(SharedPython, NamesNoFileOfTheMachineThatRepeatsIt) {

@@ -20,7 +20,7 @@ class DryRunTest : public ::testing::Test {
                                       more),
                       {}, parts_.catalogue(), temp_ / "runs");
   }
-  /// Standard: 12 s and 1 GB a run; quest: 22 s and 2 GB.
+  /// Standard: 12 s and 1 GB per run; quest: 22 s and 2 GB.
   static SuiteForecast costs() {
     return {{{"small", "standard"}, {"d", 1000, 0, 10, 1.0, 2.0, 1'000'000'000}},
             {{"small", "quest"}, {"d", 1000, 0, 10, 2.0, 2.0, 2'000'000'000}}};

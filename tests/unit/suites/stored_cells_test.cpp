@@ -636,7 +636,7 @@ TEST_F(StoredCells, SayWhoseTheFilesAreBeforeTheyAreThere) {
   EXPECT_THROW(use_stored(find_stored(here, catalogue_, false), here), FileError);
   EXPECT_NE(stored_source(folder.path()), "");
   use_stored(find_stored(here, catalogue_, false), here);
-  EXPECT_EQ(folder.status().state, RunState::done) << "what was left is no obstacle";
+  EXPECT_EQ(folder.status().state, RunState::done) << "what was left is not an obstacle";
 }
 
 TEST_F(StoredCells, TwoEvaluationsOfOneFileAreRefused) {

@@ -282,7 +282,7 @@ TEST_F(TuneTest, IsPartOfTheAttentionAndOfAllThatReadersSee) {
                         "/s.yaml:4:8): train.optimizer.lr = 1.0e-4"));
   write_file(suite.folder + "/suite.json", suite_record(suite, "again"));
   const RunCollection found = find_runs({suite.folder});
-  EXPECT_EQ(found.runs.size(), 4U) << "tries are no results";
+  EXPECT_EQ(found.runs.size(), 4U) << "tries are not results";
   EXPECT_THAT(found.notes, ElementsAre(HasSubstr("tune: each attention had 2 tries of "
                                                  "train.optimizer.lr on each experiment, with seed "
                                                  "1000"),

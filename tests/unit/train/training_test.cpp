@@ -343,7 +343,7 @@ TEST_F(TrainingLoop, EndsAsDivergedWhereTheLastUpdateLeavesNoNumbers) {
   }
 }
 
-/// Finite parameters whose result is no number.
+/// Finite parameters whose result is not a number.
 class NoNumber final : public Sorting {
  public:
   Metrics evaluate(Evaluation&) const override {
@@ -384,7 +384,7 @@ TEST_F(TrainingLoop, EndsAsDivergedWhereAnyMetricOfTheTaskIsNoNumber) {
       << "a value that the task does not declare";
 }
 
-/// A mask that is no number from the beginning, and a statistic that becomes none.
+/// A mask that is not a number from the beginning, and a statistic that becomes none.
 class Counting final : public Sorting {
  public:
   explicit Counting(double growth) : growth_(growth) {
@@ -545,7 +545,7 @@ TEST_F(TrainingLoop, HasTheModelOfTheEpochThatItChoseAfterAnyKill) {
 
 // ---- failures
 
-/// Throws what is no exception in its third step.
+/// Throws what is not an exception in its third step.
 class Thrower final : public Line {
  public:
   NamedTensors forward(const Batch& batch, ForwardPass& pass) override {
@@ -599,7 +599,7 @@ TEST_F(TrainingLoop, WeighsPartsByTheTermsOfTheirMeans) {
   parts.model = [] { return std::make_shared<Line>(/*dropout=*/0); };
   TrainOptions options = tiny_options();
   train(tiny_run(parts, options), "whole");
-  options.accumulate = 8;  // one example a part: some have no label, and their mean is no number
+  options.accumulate = 8;  // one example a part: some have no label, and their mean is not a number
   const RunStatus status = train(tiny_run(parts, options), "parts");
   ASSERT_EQ(status.state, RunState::done) << status.reason;
   const Tensor whole = checkpoint("whole").tensors.at("model.weight");

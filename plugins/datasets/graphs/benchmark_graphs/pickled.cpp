@@ -50,7 +50,7 @@ Tensor without_gaps(const Tensor& numbers, const std::string& path, std::int64_t
     const auto* above = std::lower_bound(std::begin(kGaps), std::end(kGaps), label);
     const bool gap = above != std::end(kGaps) && *above == label;
     if (gap || label < 0 || label > 90) {
-      throw refusal(path, index, fmt::format("{} is no category of COCO", label));
+      throw refusal(path, index, fmt::format("{} is not a category of COCO", label));
     }
     label -= above - std::begin(kGaps);
   }

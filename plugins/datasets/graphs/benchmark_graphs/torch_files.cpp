@@ -38,7 +38,7 @@ NamedTensors graph_of(const PickleValue& map, const std::string& place, ValueBud
   }
   const bool nodes = y.numel() == x.size(0) && y.numel() > 1;
   if (!nodes && y.numel() != 1)
-    throw DataError(fmt::format("{}: y has neither one value nor one a node", place));
+    throw DataError(fmt::format("{}: y has neither one value nor one per node", place));
   graph.set(nodes ? "class@node" : "class",
             nodes ? y.reshape({-1}).to(at::kLong) : y.reshape({}).to(at::kLong));
   return with_sorted_edges(graph, place);

@@ -38,7 +38,7 @@ bool bonds_depend_on_version(const Atom& atom) {
   return !settled || atom.getFormalCharge() != 0;
 }
 
-/// "U+200B", or "byte ff" for what is no UTF-8.
+/// "U+200B", or "byte ff" for what is not UTF-8.
 std::string name_of_character(std::string_view bytes) {
   if (character_size(bytes) == 0) return fmt::format("byte {:02x}", std::uint8_t(bytes[0]));
   return fmt::format("U+{:04X}", code_point(bytes));
@@ -93,7 +93,7 @@ void check_characters(std::string_view smiles, std::size_t end) {
     const char c = smiles[at];
     if (at < end ? is_plain(c) : c != '\0' && c != '\n' && c != '\r') continue;
     throw DataError(
-        fmt::format("'{}' is no SMILES: its character {} is {}, which is no part of one",
+        fmt::format("'{}' is not SMILES: its character {} is {}, which is not part of one",
                     readable(smiles), number, name_of_character(smiles.substr(at, size))));
   }
 }
@@ -110,7 +110,7 @@ void check_numbers(std::string_view smiles) {
     const std::size_t most = before == '[' ? 65535 : before == '#' ? 118 : 127;
     const std::string digits(smiles.substr(at, end - at));
     if (before != ':' && std::strtoull(digits.c_str(), nullptr, 10) > most) {
-      throw DataError(fmt::format("'{}' is no molecule: {} is too large, {} is the most there",
+      throw DataError(fmt::format("'{}' is not a molecule: {} is too large, {} is the most there",
                                   readable(smiles), digits, most));
     }
     at = end;
@@ -130,7 +130,7 @@ std::unique_ptr<RDKit::ROMol> molecule_of(const std::string& text) {
   check_characters(smiles, end);
   check_numbers(std::string_view(smiles).substr(0, end));
   std::unique_ptr<RDKit::ROMol> molecule;
-  std::string reason = "it is no SMILES";
+  std::string reason = "it is not SMILES";
   try {
     molecule.reset(RDKit::SmilesToMol(smiles, RDKit::SmilesParserParams()));
   } catch (const RDKit::AtomValenceException& error) {

@@ -21,7 +21,7 @@ inline constexpr std::array<std::int64_t, 3> kBondSizes = {5, 6, 2};
 
 /// `atom@node` [N, 9], `edges@edge>node` [E, 2] sorted, `bond@edge` [E, 3]; int64. Column c holds
 /// its value plus the sizes of the columns before it, so that one table serves all columns.
-/// Hydrogens are no atoms. Thread-safe.
+/// Hydrogens are not atoms. Thread-safe.
 /// @throws DataError with RDKit's reason where it refuses the text, or where it has no atoms.
 NamedTensors ogb_graph(const std::string& smiles);
 

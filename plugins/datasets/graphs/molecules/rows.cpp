@@ -23,7 +23,7 @@ double number_of(const std::string& place, std::string_view text) {
   char* end = nullptr;
   const double value = std::strtod(word.c_str(), &end);
   if (end != word.c_str() + word.size() || std::isinf(value)) {
-    throw DataError(fmt::format("{}: {} is no number; repair the line", place, excerpt(word)));
+    throw DataError(fmt::format("{}: {} is not a number; repair the line", place, excerpt(word)));
   }
   if (std::abs(value) > FLT_MAX) {
     throw DataError(
@@ -81,7 +81,7 @@ void check_labels(const CsvTable& table, const Tensor& targets) {
   const auto* values = targets.data_ptr<double>();
   for (std::int64_t i = 0; i < targets.numel(); ++i) {
     if (values[i] == 0 || values[i] == 1 || std::isnan(values[i])) continue;
-    throw DataError(fmt::format("{}: {} is no label; labels are 0, 1 or missing",
+    throw DataError(fmt::format("{}: {} is not a label; labels are 0, 1 or missing",
                                 table.place(static_cast<std::size_t>(i / targets.size(1))),
                                 shortest(values[i])));
   }

@@ -11,7 +11,7 @@ namespace attnlab {
 
 /// The values of columns, [rows, T] float64; NaN where a cell is empty. A cell may be a list,
 /// "[0, 1, 1]", which counts as that many columns.
-/// @throws DataError with file and line for what is no number or beyond float32's range, and for
+/// @throws DataError with file and line for what is not a number or beyond float32's range, and for
 ///         lists of different lengths.
 Tensor targets_of(const CsvTable& table, const std::vector<std::string>& columns);
 
@@ -30,7 +30,7 @@ GraphSplits pickled_splits(const std::string& path, std::int64_t rows);
 /// DeepChem's rule, which OGB follows: rows of one scaffold stay together; scaffolds come from the
 /// most frequent to the rarest, of equally frequent ones that with the last first row first; each
 /// goes to train where it still fits, else to validation, else to test.
-/// @param scaffolds  one a row
+/// @param scaffolds  one per row
 GraphSplits scaffold_splits(const std::vector<std::string>& scaffolds, double validation,
                             double test);
 

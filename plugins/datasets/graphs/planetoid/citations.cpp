@@ -59,7 +59,7 @@ Tensor matrix_of(Files& files, const std::string& part) {
   // CiteSeer, the largest set, has 12 million; rows without values are not seen by `kSparsest`.
   constexpr std::int64_t kMost = std::int64_t{1} << 28;
   if (rows < 1 || columns < 1 || rows > kMost / columns) {
-    throw damaged(fmt::format("a matrix of {} x {} is no set's", rows, columns));
+    throw damaged(fmt::format("a matrix of {} x {} is not a set's", rows, columns));
   }
   const auto* end = ends.data_ptr<std::int64_t>();
   const bool whole = ends.numel() == rows + 1 && end[0] == 0 &&
@@ -68,7 +68,7 @@ Tensor matrix_of(Files& files, const std::string& part) {
   if (!whole) throw damaged("the rows of its matrix do not fit its values");
   constexpr std::int64_t kAlways = 1 << 26, kSparsest = 10'000;
   if (rows * columns > kAlways && rows * columns / kSparsest > values.numel() + rows) {
-    throw damaged(fmt::format("a matrix of {} x {} with {} values is no set's", rows, columns,
+    throw damaged(fmt::format("a matrix of {} x {} with {} values is not a set's", rows, columns,
                               values.numel()));
   }
   const Tensor matrix = at::zeros({rows, columns});

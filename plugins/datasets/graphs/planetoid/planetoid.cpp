@@ -6,13 +6,13 @@
 //   ind.NAME.test.index the place of each row of tx
 //
 // One graph; its three splits differ in the labels: `class@node` is -1 for nodes of other splits.
-// The first papers of allx train (20 a class), the 500 behind them validate, those of tx test.
+// The first papers of allx train (20 per class), the 500 behind them validate, those of tx test.
 // CiteSeer has papers without words and links between its test papers; they are nodes without
 // labels. Links count in both directions, once, without loops. With `links`, a share of the links
 // is held out, for validation and for testing: each split has `pairs@pair>node` with `link@pair`:
 // links, and as many pairs drawn at random that are none. The graph keeps the others, which are the
 // pairs to train on. `links@link>node` has all links, for metrics that leave out what is known.
-// Source: Yang et al. 2016 (arXiv:1603.08861). Cost: 4 bytes a word and paper.
+// Source: Yang et al. 2016 (arXiv:1603.08861). Cost: 4 bytes per word and paper.
 #include <array>
 #include <set>
 

@@ -74,7 +74,7 @@ void read_graph(Blocks& blocks, Collected& all) {
     }
     for (std::size_t k = line.size() - width; k < line.size(); ++k) {
       if (!std::isfinite(line[k]) || std::abs(line[k]) <= FLT_MAX) continue;
-      throw DataError(fmt::format("{}: {} is no number of float32", blocks.place(), line[k]));
+      throw DataError(fmt::format("{}: {} is not a number of float32", blocks.place(), line[k]));
     }
     all.attributes.insert(all.attributes.end(), line.end() - std::ptrdiff_t(width), line.end());
   }

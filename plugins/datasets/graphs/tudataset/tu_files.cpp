@@ -138,8 +138,9 @@ class TuFiles {
     out_.fields.back().values.clear();
   }
 
-  /// A category for each line. Some collections have several numbers a line (Cuneiform: which mark,
-  /// and which of its parts): each row of numbers that occurs is a category then, in rising order.
+  /// A category for each line. Some collections have several numbers per line (Cuneiform: which
+  /// mark, and which of its parts): each row of numbers that occurs is a category then, in rising
+  /// order.
   static std::vector<std::int64_t> rows_of_categories(const TextLines& lines, std::size_t count) {
     std::vector<std::vector<std::int64_t>> rows;
     for (std::size_t i = 0; i < count; ++i) {
@@ -178,7 +179,7 @@ class TuFiles {
     return column;
   }
 
-  /// A file of equally many numbers a line, if it is there.
+  /// A file of equally many numbers per line, if it is there.
   void values(const std::string& part, std::size_t count, const std::string& field) {
     if (!has(part)) return;
     const TextLines lines = lines_of(part, count, part.c_str());
@@ -191,7 +192,7 @@ class TuFiles {
       if (width == 0) throw DataError(fmt::format("{}: holds no number", lines.place(i)));
       for (const double value : row) {
         if (!std::isfinite(value) || std::abs(value) <= FLT_MAX) continue;
-        throw DataError(fmt::format("{}: {} is no number of float32", lines.place(i), value));
+        throw DataError(fmt::format("{}: {} is not a number of float32", lines.place(i), value));
       }
       if (row.size() != width) {
         throw DataError(fmt::format("{}: has {} values where the first line has {}", lines.place(i),

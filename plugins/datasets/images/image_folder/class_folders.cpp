@@ -144,7 +144,7 @@ ImageList list_images(const std::string& folder, const std::vector<std::string>&
     const std::int64_t label = label_of(name, classes, by_number);
     if (label < 0) {
       throw DataError(
-          fmt::format("{}/{}: is no class of the training folder{}; remove or rename it", folder,
+          fmt::format("{}/{}: is not a class of the training folder{}; remove or rename it", folder,
                       name, suggestion(name, classes)));
     }
     if (const auto [same, added] = before.emplace(label, name); !added) {
@@ -205,10 +205,10 @@ std::string test_set(const std::string& name, const std::string& root) {
       find_data_folder({name, {}, above ? below : root, "unpack it as CLASS/*.jpg"});
   // An evaluation may change the name and forget the root.
   if (fs::exists(source + "/train")) {
-    throw DataError(
-        fmt::format("{}: has a folder train, so it is no set that is only for testing; set root to "
-                    "the folder of '{}', or to the one above it",
-                    source, name));
+    throw DataError(fmt::format(
+        "{}: has a folder train, so it is not a set that is only for testing; set root to "
+        "the folder of '{}', or to the one above it",
+        source, name));
   }
   return source;
 }

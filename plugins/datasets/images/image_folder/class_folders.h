@@ -48,8 +48,8 @@ struct ImageFolders {
 ///                      tested on, at least one image and never all
 /// @param split_seed    chooses them
 /// @throws OptionError for an absolute path below a root; DataMissingError; DataError for a folder
-///         that is no class, is one that another folder is, or holds no images, and for a link to
-///         nothing; FileError for a folder that cannot be listed.
+///         that is not a class, is one that another folder is, or holds no images, and for a link
+///         to nothing; FileError for a folder that cannot be listed.
 ImageFolders open_image_folders(const std::string& name, const std::string& root,
                                 const std::string& classes_from, double test_share = 0,
                                 std::uint64_t split_seed = 0);

@@ -51,7 +51,7 @@ struct ImageFolderOptions {
     v("test_subset", test_subset, at_least(0), "the same of test images");
     v("validation", validation, at_least(0),
       "training images held out at random: below 1 a share, from 1 on a number");
-    v("few_shot", few_shot, "train on few of the training images that are left, a class");
+    v("few_shot", few_shot, "train on a few images of each class, of those that validation leaves");
     v("test", test, range(0, 0.9),
       "of a folder that holds class folders alone, without train: share of each class's images "
       "that is tested on");

@@ -45,7 +45,8 @@ class QueryReader {
       sound = std::isfinite(sides[i]) && std::abs(sides[i]) < 1e6;
     }
     if (sound && box[0] < box[2] && box[1] < box[3]) return box;
-    throw DataError(place_ + ": 'bbx' is no box of left, top, right, bottom; fetch the file again");
+    throw DataError(place_ +
+                    ": 'bbx' is not a box of left, top, right, bottom; fetch the file again");
   }
 
   std::vector<std::int64_t> pictures(const char* key) const {

@@ -44,7 +44,7 @@ class Line {
   std::string text(const Json& map, const char* key) const {
     const Json& value = at(map, key);
     if (value.is_string()) return value.get<std::string>();
-    throw problem(fmt::format("'{}' is no text", key));
+    throw problem(fmt::format("'{}' is not a text", key));
   }
   std::string text(const char* key) const { return text(map_, key); }
 
@@ -52,7 +52,7 @@ class Line {
     const Json& list = at(map, key);
     if (!list.is_array() ||
         !std::all_of(list.begin(), list.end(), [](const Json& item) { return item.is_string(); })) {
-      throw problem(fmt::format("'{}' is no list of texts", key));
+      throw problem(fmt::format("'{}' is not a list of texts", key));
     }
     return list.get<std::vector<std::string>>();
   }
@@ -144,16 +144,16 @@ Drawn arc(const Line& line) {
   if (question.is_object()) {
     drawn.context = asked(line.text(question, "stem"));
     const Json& choices = line.at(question, "choices");
-    if (!choices.is_array()) throw line.problem("'choices' is no list");
+    if (!choices.is_array()) throw line.problem("'choices' is not a list");
     for (const Json& choice : choices) {
-      if (!choice.is_object()) throw line.problem("one of 'choices' is no map");
+      if (!choice.is_object()) throw line.problem("one of 'choices' is not a map");
       drawn.choices.push_back(line.text(choice, "text"));
       labels.push_back(line.text(choice, "label"));
     }
   } else {
     drawn.context = asked(line.text("question"));
     const Json& choices = line.at("choices");
-    if (!choices.is_object()) throw line.problem("'choices' is no map of 'text' and 'label'");
+    if (!choices.is_object()) throw line.problem("'choices' is not a map of 'text' and 'label'");
     drawn.choices = line.texts(choices, "text");
     labels = line.texts(choices, "label");
   }

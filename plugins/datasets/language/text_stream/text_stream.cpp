@@ -57,7 +57,7 @@ struct TextStreamOptions : CorpusOptions, WindowOptions, QuestionOptions {
     QuestionOptions::describe(v);
     v("word_swap", word_swap, range(0, 1),
       "share of the words of each validation and test line that become AAA, before tokens are "
-      "made; at least one a line");
+      "made; at least one per line");
     v("cache", cache,
       "of earlier versions, and not used: a run's configuration may come from elsewhere, and must "
       "not choose where files are written; encoded texts lie in attnlab/text in $XDG_CACHE_HOME or "

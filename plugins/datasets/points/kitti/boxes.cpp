@@ -24,7 +24,7 @@ std::string type_of_box(std::string_view word, const WordReader& lines) {
     if (lower_case(type) == lower_case(word)) return type;
   }
   lines.fail(
-      fmt::format("{} is no type of KITTI's ({}); correct it, or write Misc, whose points do "
+      fmt::format("{} is not a type of KITTI's ({}); correct it, or write Misc, whose points do "
                   "not count",
                   excerpt(word), fmt::join(kTypes, ", ")));
 }

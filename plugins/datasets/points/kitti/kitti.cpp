@@ -62,7 +62,8 @@ std::int64_t class_of(const std::string& type) {
 std::pair<double, double> image_size(const std::string& path) {
   if (!std::filesystem::exists(path)) return {1242, 375};
   const std::string bytes = read_text(path);
-  if (bytes.size() < 24 || bytes.substr(1, 3) != "PNG") throw DataError(path + ": is no PNG image");
+  if (bytes.size() < 24 || bytes.substr(1, 3) != "PNG")
+    throw DataError(path + ": is not a PNG image");
   return {scalar_at(bytes.data() + 16, {'u', 4}, true),
           scalar_at(bytes.data() + 20, {'u', 4}, true)};
 }

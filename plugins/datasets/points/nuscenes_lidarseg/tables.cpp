@@ -36,7 +36,7 @@ void each_record(const std::string& path, const std::function<void(const Json&)>
     const bool list = event == Event::array_start || event == Event::array_end;
     const bool map = event == Event::object_start || event == Event::object_end;
     if (depth == 0 ? !list : depth == 1 ? !map : map) {
-      throw DataError(path + ": is no list of flat records; fetch the tables again");
+      throw DataError(path + ": is not a list of flat records; fetch the tables again");
     }
     if (event != Event::object_end) return true;
     use(record);
@@ -59,7 +59,7 @@ int scene_number(std::string_view name, const std::string& path) {
     return static_cast<int>(number);
   }
   throw DataError(
-      fmt::format("{}: {} is no scene of nuScenes (they are called as scene-0061), and "
+      fmt::format("{}: {} is not a scene of nuScenes (they are called as scene-0061), and "
                   "of no official split; correct its name",
                   path, excerpt(name)));
 }

@@ -47,10 +47,10 @@ Hours hours_of(const CsvTable& table, std::size_t row, std::size_t column) {
   if (whole && date.ok() && hour >= 0 && hour < 24 && minute >= 0 && minute < 60) {
     return std::chrono::sys_days(date) + std::chrono::hours(hour);
   }
-  throw DataError(
-      fmt::format("{}: column '{}': {} is no date such as 2016-07-01 13:00:00; correct it, or set "
-                  "`calendar: false`",
-                  table.place(row), kDate, excerpt(text)));
+  throw DataError(fmt::format(
+      "{}: column '{}': {} is not a date such as 2016-07-01 13:00:00; correct it, or set "
+      "`calendar: false`",
+      table.place(row), kDate, excerpt(text)));
 }
 
 double value_at(const CsvTable& table, std::size_t row, std::size_t column) {
@@ -64,7 +64,7 @@ double value_at(const CsvTable& table, std::size_t row, std::size_t column) {
   }
   const auto number = parsed_number<double>(text);
   if (!number || !std::isfinite(*number)) {
-    refuse(fmt::format("{} is no number; correct it, or leave the column out", excerpt(text)));
+    refuse(fmt::format("{} is not a number; correct it, or leave the column out", excerpt(text)));
   }
   if (std::abs(*number) > std::numeric_limits<float>::max()) {
     refuse(fmt::format("{} is beyond float32; write the column in a larger unit", excerpt(text)));
@@ -104,7 +104,7 @@ SeriesRows read_series_rows(const std::string& path, const std::string& target, 
     columns.push_back(i);
   }
   if (channels.empty()) {
-    throw DataError(fmt::format("{}: has no column beside '{}'; add one a channel", path, kDate));
+    throw DataError(fmt::format("{}: has no column beside '{}'; add one per channel", path, kDate));
   }
   SeriesRows out;
   out.hash = content_fingerprint(bytes);

@@ -98,9 +98,10 @@ float value_at(const CsvTable& table, std::size_t row, std::size_t column) {
         "{}: column '{}': '{}' is beyond float32; correct it, or write the column in a larger unit",
         table.place(row), table.columns[column], one_line(text)));
   }
-  throw DataError(fmt::format(
-      "{}: column '{}': '{}' is no number; correct it, or name the columns of values (`columns`)",
-      table.place(row), table.columns[column], one_line(text)));
+  throw DataError(
+      fmt::format("{}: column '{}': '{}' is not a number; correct it, or name the columns of "
+                  "values (`columns`)",
+                  table.place(row), table.columns[column], one_line(text)));
 }
 
 TableCases cases_of_text(const std::string& bytes, const std::string& path,

@@ -217,7 +217,7 @@ class VideoSegmentation final : public MeasuringTask {
     const LayerFeatures found = reader_.layers(model, seen).at(0);
     if (found.rows * found.columns != found.tokens.size(1)) {
       throw ShapeError(fmt::format(
-          "the model's features are no grid of patches, which labels lie on: {} rows of "
+          "the model's features are not a grid of patches, which labels lie on: {} rows of "
           "{} for {} tokens",
           found.rows, found.columns, found.tokens.size(1)));
     }

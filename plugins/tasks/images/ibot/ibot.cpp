@@ -7,7 +7,7 @@
 // patch of the same crop (masked image modelling). DINO is patch_weight: 0 without masks.
 //
 // The teacher is the running mean of model and task that `train.average` keeps: it gets no
-// gradient, is no part of the optimiser, is in the checkpoint, and evaluations ask it with
+// gradient, is not part of the optimiser, is in the checkpoint, and evaluations ask it with
 // `weights: average`. Heads and prototypes (head.h) are this task's parameters; those of its last
 // layer are called task.last.* and task.patch_last.*, so that `train.optimizer.groups` can freeze
 // them for the first epoch.

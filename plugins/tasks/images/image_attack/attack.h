@@ -52,7 +52,7 @@ Tensor rows_where(const Tensor& mask);
 /// Where a [B] mask is true the one, else the other, of [B, ...].
 Tensor chosen(const Tensor& mask, const Tensor& one, const Tensor& other);
 /// [B]: logit of the label minus the largest other one; 0 or less: fooled. -infinity where logits
-/// are no numbers.
+/// are not numbers.
 Tensor margin_of(const Tensor& logits, const Tensor& labels);
 /// [B, K] classes, the likeliest first, equally likely ones in their order.
 Tensor by_likelihood(const Tensor& logits);

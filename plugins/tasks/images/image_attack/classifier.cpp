@@ -92,7 +92,7 @@ Classifier::Step Classifier::step(const Tensor& images, const LogitLoss& loss) c
     const at::AutoGradMode gradients(true);
     const Tensor leaf = images.detach().clone().set_requires_grad(true);
     const Tensor logits = forward(leaf), losses = loss(logits);
-    // A gradient that is not finite leads nowhere; what it would lead to is no picture.
+    // A gradient that is not finite leads nowhere; what it would lead to is not a picture.
     const Tensor gradient =
         at::nan_to_num(torch::autograd::grad({losses.sum()}, {leaf})[0], 0.0, 0.0, 0.0);
     const double share = 1 / static_cast<double>(draws_);

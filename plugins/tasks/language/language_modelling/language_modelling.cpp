@@ -277,7 +277,7 @@ class LanguageModelling final : public Task {
                        [&](const FieldInfo& field) { return field.name == name; });
   }
 
-  /// The metric of bits; empty where a token is no part of a text of its own.
+  /// The metric of bits; empty where a token is not part of a text of its own.
   std::string bits() const {
     return unit_ == "character" || unit_ == "byte" ? "bits_per_" + unit_ : "";
   }

@@ -115,7 +115,7 @@ ATTNLAB_PLUGIN(
     task, PointSegmentation, PointSegmentationOptions,
     {.id = "attnlab/point_segmentation",
      .version = "1.0.0",
-     .summary = "a class a point: cross entropy and Lovász-softmax, mIoU over raw points",
+     .summary = "a class per point: cross entropy and Lovász-softmax, mIoU over raw points",
      .citation = "Berman et al. 2018, arXiv:1705.08790",
      .licence = "Apache-2.0",
      .takes = {"logits@voxel", "label@voxel", "label@point", "inverse@point>voxel", "view?"}})

@@ -62,16 +62,16 @@ TEST(TextLines, AreNumbersBetweenCommasAndBlanks) {
   EXPECT_EQ(lines.integers(1), (std::vector<std::int64_t>{-3, 4, 5}));
   EXPECT_EQ(lines.numbers(3), std::vector<double>{1.5});
   EXPECT_THAT(message_of<DataError>([&] { lines.integers(2); }),
-              HasSubstr("a.txt:4: 'x' is no whole number"));
+              HasSubstr("a.txt:4: 'x' is not a whole number"));
   EXPECT_THAT(message_of<DataError>([&] { lines.integers(3); }),
-              HasSubstr("a.txt:5: '1.5' is no whole"));
+              HasSubstr("a.txt:5: '1.5' is not a whole"));
 }
 
 TEST(TextLines, RefuseWhatIsNotFinite) {
   const testing::TempFolder folder;
   const TextLines lines = read_lines(folder.write("a.txt", "nan\ninf\n1e999\n1x\n"));
   for (std::size_t i = 0; i < 4; ++i) {
-    EXPECT_THAT(message_of<DataError>([&] { lines.numbers(i); }), HasSubstr("is no number"));
+    EXPECT_THAT(message_of<DataError>([&] { lines.numbers(i); }), HasSubstr("is not a number"));
   }
 }
 

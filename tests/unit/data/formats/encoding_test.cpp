@@ -52,7 +52,7 @@ TEST(TextLines, QuoteZeroBytesAndTheRemedyBehindThem) {
   const testing::TempFolder folder;
   const TextLines lines = read_lines(folder.write("a", std::string("1\0\n", 3)));
   EXPECT_THAT(message_of<DataError>([&] { lines.integers(0); }),
-              HasSubstr("a:1: '1\\x00' is no whole number; repair the line, or fetch"));
+              HasSubstr("a:1: '1\\x00' is not a whole number; repair the line, or fetch"));
 }
 
 }  // namespace

@@ -292,7 +292,7 @@ TEST(Pickles, RefuseWhatReachesBeyondItsBytes) {
   EXPECT_THAT(refusal("\x80\x02t."), HasSubstr("mark"));
   for (const std::string kind : {"I", "F"}) {
     EXPECT_THAT(refusal("\x80\x02" + kind + std::string("1\0002\n.", 5)),
-                HasSubstr("'1\\x002' is no number"));
+                HasSubstr("'1\\x002' is not a number"));
   }
   EXPECT_THAT(refusal("\x80\x02."), HasSubstr("stack is empty"));
   EXPECT_THAT(refusal("\x80\x02\xf0."), HasSubstr("operation 0xf0"));
@@ -306,10 +306,10 @@ TEST(Pickles, RefuseWhatReachesBeyondItsBytes) {
               HasSubstr("impossible shape"));
   EXPECT_THAT(refusal("\x80\x02"
                       "Fone\n."),
-              HasSubstr("'one' is no number"));
+              HasSubstr("'one' is not a number"));
   EXPECT_THAT(refusal("\x80\x02"
                       "I99999999999999999999\n."),
-              HasSubstr("is no number"));
+              HasSubstr("is not a number"));
   EXPECT_THAT(refusal(file(array<float>("c8", {1}, {1, 2}))), HasSubstr("dtype '<c8'"));
   // What stands for a storage, called: inner pickles are the magic number, version and system.
   const std::string inner = "N.N.N.NQ)R.";

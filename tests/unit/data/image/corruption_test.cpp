@@ -285,7 +285,7 @@ TEST(Corruptions, LayTheFogOfPublishedCodeOverImagesByTheirNumber) {
       EXPECT_EQ(image.row(7)[3 * x + 1], static_cast<std::uint8_t>(level * 255)) << number << x;
     }
   }
-  // Of a side that is no power of two the middle of the next larger cloud is taken.
+  // Of a side that is not a power of two the middle of the next larger cloud is taken.
   const std::int64_t side = 28;
   Pixels small = picture(side);
   const Pixels before = small;

@@ -1,4 +1,4 @@
-// Few training images a class: how many, which, and what cannot be had.
+// Few training images per class: how many, which, and what cannot be had.
 #include "framework/data/image/few_shot.h"
 
 #include <gmock/gmock.h>

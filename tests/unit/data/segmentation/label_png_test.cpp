@@ -85,7 +85,7 @@ TEST_F(LabelPng, IsReadAsWrittenElsewhereInThisProject) {
 
 TEST_F(LabelPng, RefusesWhatIsNoneOrDamaged) {
   const std::string sound = numbers_png(6, 5, numbers(30, 8));
-  EXPECT_THAT(refusal("a text"), AllOf(HasSubstr("labels.png: is no PNG"), HasSubstr("save")));
+  EXPECT_THAT(refusal("a text"), AllOf(HasSubstr("labels.png: is not a PNG"), HasSubstr("save")));
   for (std::size_t cut = 8; cut < sound.size(); cut += 7) {
     EXPECT_THAT(refusal(sound.substr(0, cut)), HasSubstr("fetch the file again")) << cut;
   }

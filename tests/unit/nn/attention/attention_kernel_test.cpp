@@ -153,7 +153,7 @@ TEST(AttentionKernel, EachBringsKeysToUnitLength) {
 
 TEST(AttentionKernel, HeadwiseTakesLongSequencesInBlocks) {
   at::manual_seed(4);
-  // 4 MB of logits a head: several blocks of queries, and a last one that is shorter.
+  // 4 MB of logits per head: several blocks of queries, and a last one that is shorter.
   AttentionInput in = random_input(1, 2, 701, 731, 4, 3);
   in.visible.pairs = at::rand({701, 731}) < 0.7;
   in.visible.pairs.select(0, 700).zero_();

@@ -258,7 +258,8 @@ TEST(EllipticalMetric, RefusesValuesOfAnotherWidth) {
   EXPECT_THROW(EllipticalMetric({}, shape_of(in)), ConfigError);
   const std::string message =
       testing::message_of<Error>([&] { EllipticalMetric({}, shape_of(in)); });
-  EXPECT_NE(message.find("values have 3 channels a head and queries and keys 4"), std::string::npos)
+  EXPECT_NE(message.find("values have 3 channels per head and queries and keys 4"),
+            std::string::npos)
       << message;
 }
 

@@ -34,7 +34,8 @@ TEST(Linear, IsTheProductWithItsGradients) {
   }
 }
 
-// oneDNN's sgemm with alpha = 0 leaves what is no number in place, by instruction set; ours has 1.
+// oneDNN's sgemm with alpha = 0 leaves what is not a number in place, by instruction set; ours
+// has 1.
 TEST(Linear, LargeProductsOverwriteWhatIsNoNumber) {
   if (!has_large_products()) GTEST_SKIP() << "built without oneDNN";
   for (const std::int64_t depth : {1, 3, 64}) {

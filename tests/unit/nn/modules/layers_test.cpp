@@ -173,7 +173,7 @@ TEST(LayerNorm, TakesMembersSideBySideInTheHeadsToo) {
   const at::NoGradGuard no_gradients;
   norm.weight.normal_();
   norm.bias.normal_();
-  const Tensor x = at::randn({2, 6, 5, 4});  // two heads a member
+  const Tensor x = at::randn({2, 6, 5, 4});  // two heads per member
   const Tensor y = norm.forward_heads(x);
   for (std::int64_t h = 0; h < 6; ++h) {
     const Tensor expected = at::layer_norm(x.select(1, h), {4}, norm.weight.narrow(0, h / 2 * 4, 4),
