@@ -361,7 +361,7 @@ StepResult backward_in_parts(BuiltRun& run, const StepBatch& batch, const StepCo
   TreeSum gradients;
   StepReport mine;
   mine.save = around.save;
-  mine.given.resize(parameters.size());
+  mine.given = std::vector<bool>(parameters.size());
   const auto step = static_cast<std::uint64_t>(around.number);
   for (std::size_t i = 0; i < batch.parts.size(); ++i) {
     const Batch& rows = batch.parts[i];

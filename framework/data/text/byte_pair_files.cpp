@@ -84,7 +84,7 @@ class BytePairFiles {
       }
       if (is_in("model", "merges", 4)) return add_half(leaf);
       if (is_in("model", "merges", path.size()) || is_in("model", "vocab", path.size())) {
-        throw DataError(fmt::format("{}: is no {}; fetch the file again", place(leaf),
+        throw DataError(fmt::format("{}: is not a {}; fetch the file again", place(leaf),
                                     path[1] == "vocab" ? "number of a token" : "merge"));
       }
       if (path.size() == 3 && path[0] == "added_tokens") return add_special(leaf);
@@ -238,7 +238,7 @@ class BytePairFiles {
     by_number.resize(count);
     tokens_by_number_ = std::move(by_number);
     for (const Named* token : tokens_by_number_) pairs_.entries_.push_back(bytes_of(token->spelt));
-    made_.resize(count);
+    made_ = std::vector<bool>(count);
   }
 
   /// What a token stands for; as it is spelt where letters of it stand for no byte.
