@@ -18,6 +18,7 @@
 #include "framework/experiment/keys.h"
 #include "framework/experiment/names.h"
 #include "framework/experiment/part.h"
+#include "framework/experiment/resolved_parts.h"
 #include "framework/manifest/option_lookup.h"
 #include "framework/manifest/python_file.h"
 
@@ -72,12 +73,30 @@ Node read_values(const Node& composed, const std::string& name, Experiment& expe
   return *seeds;
 }
 
+/// As `resolve_part`, once for each section.
+/// @param known  null: nothing is known
+const Manifest* part_once(const Node& composed, Kind kind, const Catalogue& catalogue, Part& part,
+                          Node& resolved, Problems& problems, ResolvedParts* known) {
+  const std::string key(name_of(kind));
+  const Node* given = known == nullptr ? nullptr : value_of(composed, key.c_str());
+  if (given == nullptr) return resolve_part(composed, kind, catalogue, part, resolved, problems);
+  if (auto found = known->find(kind, *given)) {
+    part = std::move(found->part);
+    resolved.set(key, std::move(found->section));
+    return found->manifest;
+  }
+  const std::size_t before = problems.size();
+  const Manifest* manifest = resolve_part(composed, kind, catalogue, part, resolved, problems);
+  if (problems.size() == before) known->add(*given, {part, resolved.at(key), manifest});
+  return manifest;
+}
+
 /// Reads the parts, and checks that they fit together.
 /// @param unfit  an attention that does not fit: a finding where nothing else is wrong
 void read_parts(const Node& composed, const Catalogue& catalogue, Experiment& experiment,
-                Problems& problems, Problems& unfit) {
+                Problems& problems, Problems& unfit, ResolvedParts* known) {
   const auto part = [&](Kind kind, Part& out) {
-    return resolve_part(composed, kind, catalogue, out, experiment.resolved, problems);
+    return part_once(composed, kind, catalogue, out, experiment.resolved, problems, known);
   };
   const Manifest* model = part(Kind::model, experiment.model);
   const Manifest* attention = part(Kind::attention, experiment.attention);
@@ -311,6 +330,35 @@ std::string trained_text(const Experiment& experiment, bool with_attention) {
   return text;
 }
 
+/// @param known  null: nothing is known
+Experiment resolve(const Node& composed, const Catalogue& catalogue, const std::string& name,
+                   const std::vector<std::string>& beginning, ResolvedParts* known) {
+  Problems problems, unfit;
+  Experiment experiment;
+  Node& resolved = experiment.resolved;
+  resolved = Node::map(composed.place());
+  const Node seeds = read_values(composed, name, experiment, problems);
+  read_parts(composed, catalogue, experiment, problems, unfit, known);
+  check_top(composed, resolved, catalogue, problems);
+  read_training(composed, experiment, problems);
+  resolved.set("seeds", seeds);
+  if (const Node* evaluate = value_of(composed, "evaluate")) resolved.set("evaluate", *evaluate);
+  if (const Node* counts = value_of(composed, "published")) {
+    resolved.set("published", read_section(counts, "published", experiment.published, problems));
+  }
+  // Every value is read; the rest is between them.
+  const Node& train = resolved.at("train");
+  if (!train.is_null()) check_train(experiment.train, train, problems);
+  check_recompute(experiment, catalogue, problems);
+  check_trace(experiment, catalogue, problems);
+  resolve_init(experiment, catalogue, beginning, problems, unfit);
+  check_evaluations(experiment, catalogue, problems, unfit);
+  if (problems.empty() && !unfit.empty()) throw IncompatibleError(unfit);
+  problems.insert(problems.end(), unfit.begin(), unfit.end());
+  if (!problems.empty()) throw ConfigError(problems);
+  return experiment;
+}
+
 }  // namespace
 
 std::vector<const Part*> Experiment::parts() const {
@@ -347,30 +395,12 @@ std::string protocol_note(const Experiment& experiment) {
 
 Experiment resolve_experiment(const Node& composed, const Catalogue& catalogue,
                               const std::string& name, const std::vector<std::string>& beginning) {
-  Problems problems, unfit;
-  Experiment experiment;
-  Node& resolved = experiment.resolved;
-  resolved = Node::map(composed.place());
-  const Node seeds = read_values(composed, name, experiment, problems);
-  read_parts(composed, catalogue, experiment, problems, unfit);
-  check_top(composed, resolved, catalogue, problems);
-  read_training(composed, experiment, problems);
-  resolved.set("seeds", seeds);
-  if (const Node* evaluate = value_of(composed, "evaluate")) resolved.set("evaluate", *evaluate);
-  if (const Node* counts = value_of(composed, "published")) {
-    resolved.set("published", read_section(counts, "published", experiment.published, problems));
-  }
-  // Every value is read; the rest is between them.
-  const Node& train = resolved.at("train");
-  if (!train.is_null()) check_train(experiment.train, train, problems);
-  check_recompute(experiment, catalogue, problems);
-  check_trace(experiment, catalogue, problems);
-  resolve_init(experiment, catalogue, beginning, problems, unfit);
-  check_evaluations(experiment, catalogue, problems, unfit);
-  if (problems.empty() && !unfit.empty()) throw IncompatibleError(unfit);
-  problems.insert(problems.end(), unfit.begin(), unfit.end());
-  if (!problems.empty()) throw ConfigError(problems);
-  return experiment;
+  return resolve(composed, catalogue, name, beginning, nullptr);
+}
+
+Experiment resolve_experiment(const Node& composed, const Catalogue& catalogue,
+                              const std::string& name, ResolvedParts& known) {
+  return resolve(composed, catalogue, name, {}, &known);
 }
 
 Experiment load_experiment(const std::string& path, const std::vector<std::string>& overrides,

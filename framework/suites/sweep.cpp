@@ -14,6 +14,7 @@
 #include "framework/base/text.h"
 #include "framework/config/compose.h"
 #include "framework/experiment/names.h"
+#include "framework/experiment/resolved_parts.h"
 #include "framework/manifest/attention_section.h"
 #include "framework/suites/grid.h"
 #include "framework/suites/planned_test.h"
@@ -58,11 +59,12 @@ bool loses_label(const GridPoint& point) {
 }
 
 /// The cells of one point.
+/// @param known  parts of other points
 /// @throws ConfigError.
 void resolve_point(Point& point, const Node& composed, const Catalogue& catalogue,
-                   const std::string& folder) {
+                   const std::string& folder, ResolvedParts& known) {
   try {
-    Experiment experiment = resolve_experiment(composed, catalogue, point.name);
+    Experiment experiment = resolve_experiment(composed, catalogue, point.name, known);
     point.attention = experiment.attention.label;
     const std::vector<std::int64_t> seeds = experiment.seeds;
     for (std::size_t i = 0; i + 1 < seeds.size(); ++i) {
@@ -162,6 +164,7 @@ Suite make_sweep(const SweepRequest& request, const Catalogue& catalogue, const 
     point.keys = std::move(keys);
   }
   constexpr std::size_t kPointsWorthAThread = 64;
+  ResolvedParts parts;
   side_by_side(points.size(), kPointsWorthAThread, [&](std::size_t i) {
     Point& point = points[i];
     try {
@@ -171,7 +174,7 @@ Suite make_sweep(const SweepRequest& request, const Catalogue& catalogue, const 
       if (loses_label(point.keys) && composed.at("attention").is_map()) {
         composed.find("attention")->erase("as");
       }
-      resolve_point(point, composed, catalogue, suite.folder);
+      resolve_point(point, composed, catalogue, suite.folder, parts);
     } catch (const ConfigError&) {
       point.wrong = std::current_exception();
     }

@@ -2,6 +2,7 @@
 // whose layers must follow each other.
 #include <fmt/format.h>
 
+#include "framework/experiment/experiment.h"
 #include "framework/experiment/part.h"
 #include "tests/support/compositions.h"
 
