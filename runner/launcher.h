@@ -13,6 +13,7 @@
 #include "framework/runs/progress.h"
 #include "framework/runs/run_folder.h"
 #include "runner/arguments.h"
+#include "runner/process.h"
 
 namespace attnlab {
 
@@ -35,6 +36,7 @@ struct LaunchOptions {
   std::int64_t ensemble = 32;  ///< most runs that are trained together, where they can be; local
   std::string suite_folder;    ///< "runs/quickstart"; a launcher files its own below it
   Words slurm;                 ///< "partition=gpu", "time=4:00:00": options of sbatch
+  Starter starter;             ///< of each run; local
 };
 
 class Launcher {

@@ -61,6 +61,7 @@ std::string cause_of(const ProcessResult& result, const std::string& log) {
     if (result.signal == SIGKILL) {
       cause += "; unless somebody killed it, the machine's memory ran out and the kernel did";
     }
+    if (result.peak_memory == 0) return cause;
     return fmt::format("{}; it held up to {} of memory", cause,
                        memory_text(static_cast<double>(result.peak_memory)));
   }
@@ -292,6 +293,7 @@ class LocalLaunch {
     options.stop = &stop_;
     options.environment = place.environment;
     options.server = shares_load_ ? &place.server : nullptr;
+    options.starter = options_.starter;
     outcome.process = run_self(words, log, on_line, options);
     return outcome;
   }
@@ -300,7 +302,8 @@ class LocalLaunch {
   /// killed before it listened.
   bool ended_on_request(const ProcessResult& result) const {
     if (result.exit_code == kInterrupted && result.signal == 0) return true;
-    return result.signal == SIGTERM && (interrupted() || stop_.stopped());
+    if (!interrupted() && !stop_.stopped()) return false;
+    return result.signal == SIGTERM || (!result.ok() && !options_.starter.words.empty());
   }
 
   void report_end(const LaunchedCell& cell, const std::string& text) {

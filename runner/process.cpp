@@ -19,6 +19,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <string_view>
 #include <thread>
@@ -36,42 +37,49 @@ extern char** environ;
 namespace attnlab {
 namespace {
 
-/// Processes that run now; 0: a free place. The signal handler reads it.
-std::array<std::atomic<pid_t>, 256> children{};
+/// A process that runs now. The signal handler reads it.
+struct Running {
+  std::atomic<pid_t> pid{0};  ///< 0: a free place
+  std::atomic<int> stop_signal{SIGTERM};
+};
+std::array<Running, 256> children{};
 static_assert(std::atomic<pid_t>::is_always_lock_free, "read in a signal handler");
 std::atomic<int> caught{0};  ///< signals until now
 static_assert(std::atomic<int>::is_always_lock_free, "counted in a signal handler");
 
 /// A run ends with a checkpoint on SIGTERM; a second one ends it at once. A run that is held
 /// (SIGSTOP) would answer when it is let go, which may be never. Signal handlers may call it.
-void ask_to_end(pid_t pid) {
-  ::kill(pid, SIGTERM);
+void ask_to_end(pid_t pid, int signal) {
+  ::kill(pid, signal);
   ::kill(pid, SIGCONT);
 }
 
 void hand_on(int) {
   ++caught;
-  for (const std::atomic<pid_t>& child : children) {
-    const pid_t pid = child;
-    if (pid > 0) ask_to_end(pid);
+  for (const Running& child : children) {
+    const pid_t pid = child.pid;
+    if (pid > 0) ask_to_end(pid, child.stop_signal);
   }
 }
 
 /// A place among `children` while a process runs, and among those of its switch.
 class Registered {
  public:
-  Registered(pid_t pid, StopSwitch* stop) : pid_(pid), stop_(stop) {
-    for (std::atomic<pid_t>& child : children) {
+  Registered(pid_t pid, const ProcessOptions& options) : pid_(pid), stop_(options.stop) {
+    const int signal = options.starter.stop_signal;
+    for (Running& child : children) {
       pid_t free = 0;
-      if (!child.compare_exchange_strong(free, pid)) continue;
+      if (!child.pid.compare_exchange_strong(free, -pid)) continue;  // not yet read
+      child.stop_signal = signal;
+      child.pid = pid;
       place_ = &child;
       break;
     }
-    if (caught != 0) ask_to_end(pid);  // came before it was known
-    if (stop_ != nullptr) stop_->add(pid);
+    if (caught != 0) ask_to_end(pid, signal);  // came before it was known
+    if (stop_ != nullptr) stop_->add(pid, signal);
   }
   ~Registered() {
-    if (place_ != nullptr) *place_ = 0;
+    if (place_ != nullptr) place_->pid = 0;
     if (stop_ != nullptr) stop_->remove(pid_);
   }
   Registered(const Registered&) = delete;
@@ -79,7 +87,7 @@ class Registered {
 
  private:
   pid_t pid_;
-  std::atomic<pid_t>* place_ = nullptr;
+  Running* place_ = nullptr;
   StopSwitch* stop_;
 };
 
@@ -335,16 +343,36 @@ class Log {
   int descriptor_;
 };
 
+/// @param program  looked up in PATH where it has no slash
+/// @param files    descriptors of this process, by the number that they have there
+/// @throws Error.
+pid_t spawn(const char* program, const std::vector<std::string>& words,
+            const std::map<int, int>& files,
+            const std::map<std::string, std::string>& environment) {
+  SpawnActions actions;
+  for (const auto& [number, file] : files) actions.dup(file, number);
+  pid_t pid = 0;
+  const int error = actions.spawn(pid, program, words, environment_with(environment));
+  if (error == 0) return pid;
+  throw Error(fmt::format("cannot start {}: {}", words.front(), std::strerror(error)));
+}
+
 pid_t start(const std::vector<std::string>& words, const std::string& log, int output,
             const ProcessOptions& options) {
   note_signals();
   const Log errors(log);
+  const std::map<int, int> files = {{STDOUT_FILENO, output}, {STDERR_FILENO, errors.descriptor()}};
+  if (!options.starter.words.empty()) {
+    std::vector<std::string> all = options.starter.words;
+    all.push_back(std::filesystem::read_symlink("/proc/self/exe"));
+    all.insert(all.end(), words.begin(), words.end());
+    return spawn(all.front().c_str(), all, files, options.environment);
+  }
   if (options.server != nullptr) {
     const auto job = options.server->start(words, output, errors.descriptor());
     if (job) return *job;
   }
-  return start_self(words, {{STDOUT_FILENO, output}, {STDERR_FILENO, errors.descriptor()}},
-                    options.environment);
+  return start_self(words, files, options.environment);
 }
 
 /// A pipe; its ends are closed when it goes.
@@ -432,14 +460,7 @@ pid_t start_self(const std::vector<std::string>& words, const std::map<int, int>
                  const std::map<std::string, std::string>& environment) {
   std::vector<std::string> all = {"attnlab"};
   all.insert(all.end(), words.begin(), words.end());
-  SpawnActions actions;
-  for (const auto& [number, file] : files) actions.dup(file, number);
-  pid_t pid = 0;
-  const int error = actions.spawn(pid, "/proc/self/exe", all, environment_with(environment));
-  if (error != 0) {
-    throw Error(std::string("cannot start a process: ") + std::strerror(error));
-  }
-  return pid;
+  return spawn("/proc/self/exe", all, files, environment);
 }
 
 ProcessResult run_self(const std::vector<std::string>& words, const std::string& log,
@@ -455,13 +476,14 @@ ProcessResult run_self(const std::vector<std::string>& words, const std::string&
   pipe.close_writing();
   bool timed_out = false;
   {
-    const Registered registered(child.pid(), options.stop);
+    const Registered registered(child.pid(), options);
     const Reading reading = read_lines(pipe.ends[0], child.pid(), deadline, on_line);
     timed_out = reading == Reading::late || !wait_for_end(child.pid(), deadline);
     // Ended and not yet taken away: its group's number belongs to nobody else.
     if (reading == Reading::left) ::kill(-child.pid(), SIGKILL);
   }
   ProcessResult result = timed_out ? child.end() : child.collect();
+  if (!options.starter.words.empty()) result.peak_memory = 0;  // of the starter
   result.timed_out = timed_out;
   return result;
 }
@@ -491,7 +513,7 @@ Captured capture(const std::vector<std::string>& words) {
 void StopSwitch::stop() {
   const std::lock_guard lock(mutex_);
   stopped_ = true;
-  for (const pid_t pid : running_) ask_to_end(pid);
+  for (const auto& [pid, signal] : running_) ask_to_end(pid, signal);
 }
 
 bool StopSwitch::stopped() const {
@@ -499,10 +521,10 @@ bool StopSwitch::stopped() const {
   return stopped_;
 }
 
-void StopSwitch::add(pid_t pid) {
+void StopSwitch::add(pid_t pid, int signal) {
   const std::lock_guard lock(mutex_);
-  running_.insert(pid);
-  if (stopped_) ask_to_end(pid);
+  running_[pid] = signal;
+  if (stopped_) ask_to_end(pid, signal);
 }
 
 void StopSwitch::remove(pid_t pid) {

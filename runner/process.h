@@ -3,12 +3,12 @@
 
 #include <sys/types.h>
 
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <mutex>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -18,7 +18,7 @@ struct ProcessResult {
   int exit_code = 0;             ///< of a process that ended by itself
   int signal = 0;                ///< that killed it; 0: none
   bool timed_out = false;        ///< it was killed, since its time was up
-  std::int64_t peak_memory = 0;  ///< bytes that it held in memory at most
+  std::int64_t peak_memory = 0;  ///< bytes that it held in memory at most; 0: not known
   bool ok() const { return exit_code == 0 && signal == 0; }
 };
 
@@ -32,13 +32,21 @@ class StopSwitch {
   void stop();
   bool stopped() const;
 
-  void add(pid_t pid);
+  /// @param signal  SIGTERM, or that of its `Starter`
+  void add(pid_t pid, int signal);
   void remove(pid_t pid);
 
  private:
   mutable std::mutex mutex_;
-  std::set<pid_t> running_;
+  std::map<pid_t, int> running_;  ///< and their signals
   bool stopped_ = false;
+};
+
+/// Another program that starts this one.
+struct Starter {
+  std::vector<std::string> words = {};  ///< {"srun", "--ntasks=2"}; empty: none
+  /// Which it hands on, and upon which a run ends with a checkpoint.
+  int stop_signal = SIGTERM;
 };
 
 struct ProcessOptions {
@@ -47,6 +55,7 @@ struct ProcessOptions {
   StopSwitch* stop = nullptr;                           ///< not owned; null: none
   /// Starts it where it can, in its own environment; not owned; null: a process is started anew.
   ForkServer* server = nullptr;
+  Starter starter = {};  ///< where it has words, `server` is not asked
 };
 
 /// Bytes of a line that a process prints, at most: what is longer is cut.

@@ -168,6 +168,8 @@ class Submission {
       throw ConfigError(slurm_folder(folder_) +
                         ": another attnlab submits runs of this suite now; try again later");
     }
+    // That of an allocation in which this is called: sbatch hands it on where it sets none.
+    ::unsetenv("SLURM_NTASKS");
     jobs_ = read_jobs(folder_);
     const std::vector<SlurmTask> tasks = without_queued(cells);
     if (tasks.empty()) return;

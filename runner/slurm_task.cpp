@@ -1,13 +1,19 @@
 // attnlab slurm-task: what a task of an array job does. Not for people; job scripts call it.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <bit>
 #include <charconv>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <sstream>
 
 #include "framework/base/files.h"
+#include "framework/base/text.h"
+#include "framework/config/compose.h"
+#include "framework/config/frozen.h"
 #include "framework/runs/run_lock.h"
 #include "runner/commands.h"
 #include "runner/local_launcher.h"
@@ -49,6 +55,56 @@ LaunchedCell cell_of(const std::string& cells_file, const std::string& task) {
   return {RunFolder(line.substr(0, tab)), line.substr(tab + 1), ""};
 }
 
+/// A number of the job's environment; 1 where it is not set.
+std::int64_t count_of(const char* variable) {
+  const char* const value = std::getenv(variable);
+  return std::max<std::int64_t>(
+      1, parsed_number<std::int64_t>(value == nullptr ? "" : value).value_or(1));
+}
+
+/// Those that were asked for, else its share of the node's.
+std::int64_t cores_of_a_task() {
+  if (std::getenv("SLURM_CPUS_PER_TASK") != nullptr) return count_of("SLURM_CPUS_PER_TASK");
+  const std::int64_t nodes = count_of("SLURM_JOB_NUM_NODES");
+  const std::int64_t tasks = (count_of("SLURM_NTASKS") + nodes - 1) / nodes;
+  return std::max<std::int64_t>(1, count_of("SLURM_CPUS_ON_NODE") / tasks);
+}
+
+/// What starts a run in the processes that Slurm has for it (`--slurm ntasks=2`): as many as its
+/// batches have parts for. Without words where that is one.
+Starter starter_of(const RunFolder& folder) {
+  const auto tasks = static_cast<std::uint64_t>(count_of("SLURM_NTASKS"));
+  if (tasks == 1) return {};
+  std::int64_t parts = 1;
+  try {
+    const Node config = frozen_file(folder.file("config.yaml"));
+    const Node* const given = find_key(config, "train.parts");
+    if (given != nullptr) parts = std::max<std::int64_t>(1, given->as_int().value_or(1));
+  } catch (const Error&) {
+    return {};  // the run says it
+  }
+  const std::uint64_t most = std::min(tasks, static_cast<std::uint64_t>(parts));
+  const std::uint64_t processes = std::bit_floor(most);
+  if (processes < tasks) {
+    std::cerr << fmt::format(
+        "attnlab slurm-task: the run has train.parts: {}, so it takes {} of the job's {} tasks\n",
+        parts, processes, tasks);
+  }
+  if (processes == 1) return {};
+  const std::int64_t cores = cores_of_a_task();
+  Starter starter;
+  // The first process goes on for a while after the others, and may outlive one that died.
+  starter.words = {"srun",         fmt::format("--ntasks={}", processes),
+                   "--wait=0",     "--kill-on-bad-exit=0",
+                   "--input=none", fmt::format("--export=ALL,OMP_NUM_THREADS={}", cores)};
+  // Since Slurm 22.05 srun does not take these of the job.
+  if (std::getenv("SLURM_CPUS_PER_TASK") != nullptr) {
+    starter.words.push_back(fmt::format("--cpus-per-task={}", cores));
+  }
+  starter.stop_signal = SIGUSR1;  // on SIGTERM srun kills its tasks
+  return starter;
+}
+
 /// Puts the task back into the queue, unless somebody cancelled it. @returns an exit code.
 int requeue(const std::string& job) {
   const Captured shown = capture({"scontrol", "--oneliner", "show", "job", job});
@@ -77,7 +133,9 @@ int slurm_task_command(const Words& words) {
   const LaunchedCell cell = cell_of(arguments.words[0], task);
   const RunStatus before = cell.folder.status();
   if (before.finished()) return kDone;
-  LocalLauncher().launch({cell}, {}, *make_progress(ProgressMode::plain));
+  LaunchOptions options;
+  options.starter = starter_of(cell.folder);
+  LocalLauncher().launch({cell}, options, *make_progress(ProgressMode::plain));
   const RunStatus status = cell.folder.status();
   if (status.finished()) return kDone;
   if (holder_of(cell.folder.path())) return kRunFailed;  // the launcher has said it

@@ -270,9 +270,10 @@ std::vector<ConfigDifference> matched_values(const std::vector<RunRecord>& runs)
 std::vector<ConfigDifference> surroundings_of(const std::vector<RunRecord>& runs) {
   std::vector<ConfigDifference> out;
   for (const Group& group : groups_of(runs, Within::experiment)) {
-    compare_environments(
-        group, {"attnlab", "device", "libtorch", "machine.cpu", "products", "threads", "together"},
-        out);
+    compare_environments(group,
+                         {"attnlab", "device", "libtorch", "machine.cpu", "processes", "products",
+                          "threads", "together"},
+                         out);
   }
   // Runs of an earlier attnlab say nothing of kernels.
   for (Group group : groups_of(runs, Within::experiment)) {

@@ -56,6 +56,7 @@ void read_conditions(const json& in, RunResult& run) {
   if (!in.empty()) run.environment["products"] = in.value("products", "float32");
   take("kernel", "/kernels/attention");
   take("instructions", "/kernels/instructions");
+  take("processes", "/processes");
   take("threads", "/threads");
   take("together", "/together");
   take("libtorch", "/libtorch/version");

@@ -51,6 +51,7 @@ void on_signal(int signal) {
   stop = true;
   constexpr long kPatience = 700;  // ms
   if (asked_at.compare_exchange_strong(first, time)) return look_after(kPatience);
+  if (signal == SIGUSR1) return;  // srun may hand on what Slurm has sent by itself before
   if (time - first < kSameMoment) return;
   std::signal(signal, SIG_DFL);
   std::raise(signal);  // delivered when this returns
@@ -60,14 +61,16 @@ void on_signal(int signal) {
 /// products use the stack pointer as one more register: while they run it points into the heap, and
 /// a handler on their thread would write its frame over what lies there.
 void take_signals() {
-  std::signal(SIGTERM, on_signal);
+  for (const int signal : {SIGTERM, SIGUSR1}) std::signal(signal, on_signal);
   for (const int signal : {SIGINT, SIGHUP}) {  // a terminal that goes asks to stop, too
     if (!is_ignored(signal)) std::signal(signal, on_signal);
   }
   std::signal(SIGALRM, on_patience_gone);
   sigset_t taken;
   ::sigemptyset(&taken);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGALRM}) ::sigaddset(&taken, signal);
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGHUP, SIGALRM}) {
+    ::sigaddset(&taken, signal);
+  }
   ::pthread_sigmask(SIG_BLOCK, &taken, nullptr);
   start_thread([taken] {
     ::pthread_sigmask(SIG_UNBLOCK, &taken, nullptr);

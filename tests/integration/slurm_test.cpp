@@ -89,6 +89,29 @@ TEST_F(SlurmSuite, ResumesARunThatSlurmStoppedAndEndsWithTheSameNumbers) {
   EXPECT_EQ(file_text(folder + "/metrics.jsonl"), file_text(undisturbed + "/metrics.jsonl"));
 }
 
+TEST_F(SlurmSuite, GivesARunAsManyTasksAsItHasParts) {
+  folder_.write("pair.yaml",
+                "schema: 1\nattentions: [quest]\nexperiments: [two.yaml, tiny.yaml]\n");
+  folder_.write("two.yaml", "extends: tiny.yaml\ntrain: {parts: 2, epochs: 800, threads: 1}\n");
+  must(submission({"--slurm", "ntasks-per-node=2"}), slurm_->environment());
+  const std::string two = run_folder("pair/two/quest"), one = run_folder("pair/tiny/quest");
+  ASSERT_TRUE(wait_for([&] { return file_text(two + "/metrics.jsonl").size() > 5000; }))
+      << file_text(at("runs/pair/slurm/1/task-0.txt"));
+  const std::string task =
+      slurm_->command({"squeue", "--noheader", "--states=R", "--format=%i"}).out;
+  slurm_->command({"scancel", "--signal=TERM", "--batch", task.substr(0, task.find('\n'))});
+  ASSERT_TRUE(wait_for_state(two, "interrupted"));
+  ASSERT_TRUE(wait_for_state(two, "done")) << slurm_->command({"scontrol", "show", "job"}).out;
+  ASSERT_TRUE(wait_for_state(one, "done")) << file_text(at("runs/pair/slurm/1/task-1.txt"));
+  EXPECT_THAT(file_text(two + "/environment.json"), HasSubstr("\"processes\": 2"));
+  EXPECT_THAT(file_text(at("runs/pair/slurm/1/task-0.txt")),
+              AllOf(HasSubstr("interrupted: at step"), HasSubstr("resumes at step")));
+  EXPECT_THAT(file_text(at("runs/pair/slurm/1/task-1.txt")),
+              HasSubstr("train.parts: 1, so it takes 1 of the job's 2 tasks"));
+  must({"run", "two.yaml", "attention=quest"});
+  EXPECT_EQ(checkpoint_tensors(two), checkpoint_tensors(run_folder("two/quest")));
+}
+
 TEST_F(SlurmSuite, TakesACancelledRunAgain) {
   const Words words = submission({"set.train.epochs=800", "attentions=[quest]"});
   must(words, slurm_->environment());
