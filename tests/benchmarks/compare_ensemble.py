@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs of QUEST's toy study, one by one and trained together: seconds a run, and their ratio.
+"""Runs of QUEST's toy study, one by one and trained together: seconds per run, and their ratio.
 
 Each round is a sweep over learning rates, weight decays and seeds in a fresh folder, as a user would
 call it, process starts and all: one by one (-j 1 --ensemble 1), as many at once as there are cores

@@ -221,8 +221,8 @@ def clip(torch, parameters, largest, how):
         torch._foreach_mul_(grads, largest / (norm + 1e-6))
 
 
-def make_step(settings, threads, name):
-    """Builds everything; returns a function that runs one step and returns its seconds."""
+def make_step(settings, threads, name, wrap=lambda model: model):
+    """As vit_step.make_step."""
     import torch  # here, because the environment must be set before
     torch.set_num_threads(threads)
     torch.manual_seed(0)
@@ -232,7 +232,9 @@ def make_step(settings, threads, name):
     tokens, targets = (torch.randint(WORDS, (LINES, LENGTH)) for _ in range(2))
     optimiser = make_optimiser(torch, model, settings)
     parameters = list(model.parameters())
-    forward = torch.compile(model) if settings["compile"] else model
+    forward = wrap(model)
+    if settings["compile"]:
+        forward = torch.compile(forward)
     return vit_step.timed(torch, optimiser, settings["grads"] == "none",
                           lambda: forward(tokens, targets),
                           lambda: clip(torch, parameters, largest, settings["clip"]))

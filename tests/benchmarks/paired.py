@@ -11,12 +11,14 @@ Exit status: 0; 1 where --check finds a ratio's whole interval above its limit; 
 missing or ends early.
 """
 import argparse
+import atexit
 import json
 import os
 import random
 import statistics
 import subprocess
 import sys
+import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 RIVAL = "pytorch"  # its name in tables
@@ -36,20 +38,29 @@ def tell_what_holds():
 class Program:
     """A program that answers "steps N" with a JSON list of seconds."""
 
-    def __init__(self, name, command):
+    def __init__(self, name, command, variables=None, cores=()):
+        """variables: more of its environment; cores: those that it is bound to, if any."""
         self.name, self.command, self.rounds = name, command, []
+        bind = (lambda: os.sched_setaffinity(0, cores)) if cores else None
         try:
-            self.process = subprocess.Popen(command, stdin=subprocess.PIPE,
-                                            stdout=subprocess.PIPE, text=True)
+            self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                            text=True, env={**os.environ, **(variables or {})},
+                                            preexec_fn=bind)
         except OSError as error:
             fail(f"cannot start {command[0]}: {error.strerror}. Run: make bench")
 
     def steps(self, count):
+        self.ask("steps", count)
+        return self.answer()
+
+    def ask(self, what, count):
         try:
-            self.process.stdin.write(f"steps {count}\n")
+            self.process.stdin.write(f"{what} {count}\n")
             self.process.stdin.flush()
         except BrokenPipeError:
             pass
+
+    def answer(self):
         line = self.process.stdout.readline()
         if not line:
             fail(f"{self.name} ended early (exit {self.process.wait()}): {' '.join(self.command)}")
@@ -63,6 +74,41 @@ class Program:
             pass
         if self.process.wait() != 0:
             fail(f"{self.name} ended with {self.process.returncode}: {' '.join(self.command)}")
+
+
+class Processes:
+    """A program in several processes that do each step together, timed by the first one.
+
+    Each has RANK, LOCAL_RANK, WORLD_SIZE and, in ATTNLAB_MEETING, a file where they meet; with
+    `bind` and enough cores each is bound to an equal share of them, as `attnlab run` does.
+    """
+
+    def __init__(self, name, command, count, bind=True):
+        self.name, self.rounds = name, []
+        self.folder = tempfile.TemporaryDirectory()
+        cores = sorted(os.sched_getaffinity(0))
+        each = len(cores) // count if bind and count > 1 else 0
+        self.programs = [
+            Program(f"{name}, process {rank}", command,
+                    {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(count),
+                     "ATTNLAB_MEETING": os.path.join(self.folder.name, "store")},
+                    cores[rank * each:(rank + 1) * each])
+            for rank in range(count)]
+        atexit.register(self.end)
+
+    def steps(self, count, what="steps"):
+        for program in self.programs:
+            program.ask(what, count)
+        return [program.answer() for program in self.programs][0]
+
+    def quit(self):
+        for program in self.programs:
+            program.quit()
+
+    def end(self):
+        """Of those that wait for one that has failed."""
+        for program in self.programs:
+            program.process.kill()
 
 
 def fail(message):

@@ -38,16 +38,21 @@ inline void prepare(std::int64_t threads) {
   at::manual_seed(0);
 }
 
+/// Reads how many steps are asked for, and answers.
 /// @param seconds  does one step and gives its time.
 template <class Step>
+void answer_one(const Step& seconds) {
+  std::int64_t count = 0;
+  std::cin >> count;
+  nlohmann::json times = nlohmann::json::array();
+  for (std::int64_t i = 0; i < count; ++i) times.push_back(seconds());
+  std::cout << times.dump() << std::endl;
+}
+
+/// @param seconds  as `answer_one` has it
+template <class Step>
 void answer(const Step& seconds) {
-  for (std::string word; std::cin >> word && word == "steps";) {
-    std::int64_t count = 0;
-    std::cin >> count;
-    nlohmann::json times = nlohmann::json::array();
-    for (std::int64_t i = 0; i < count; ++i) times.push_back(seconds());
-    std::cout << times.dump() << std::endl;
-  }
+  for (std::string word; std::cin >> word && word == "steps";) answer_one(seconds);
 }
 
 }  // namespace attnlab::bench

@@ -156,8 +156,11 @@ def make_optimiser(torch, model, settings):
                              lr=1e-3, **how[settings["optimiser"]])
 
 
-def make_step(settings, threads, precision="float32"):
-    """Builds everything; returns a function that runs one step and returns its seconds."""
+def make_step(settings, threads, precision="float32", wrap=lambda model: model):
+    """Builds everything; returns a function that runs one step and returns its seconds.
+
+    @param wrap  makes of the model what is called in its place
+    """
     import torch  # here, because the environment must be set before
     torch.set_num_threads(threads)
     torch.manual_seed(0)
@@ -167,7 +170,9 @@ def make_step(settings, threads, precision="float32"):
     if settings["embed"] == "conv_last":
         model, images = (x.to(memory_format=torch.channels_last) for x in (model, images))
     optimiser = make_optimiser(torch, model, settings)
-    forward = torch.compile(model) if settings["compile"] else model
+    forward = wrap(model)
+    if settings["compile"]:
+        forward = torch.compile(forward)
 
     def loss_of():
         with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16"):
@@ -195,13 +200,15 @@ def timed(torch, optimiser, to_none, loss_of, clip=lambda: None):
 
 
 def serve(step):
+    """@param step  one step, as make_step gives it; or step.steps(N) does N and gives a list."""
+    steps = getattr(step, "steps", lambda count: [step() for _ in range(count)])
     for line in sys.stdin:
         words = line.split()
         if words == ["quit"]:
             return
         if len(words) != 2 or words[0] != "steps" or not words[1].isdigit():
             sys.exit(f"expected 'steps N' or 'quit', not {line!r}")
-        print(json.dumps([step() for _ in range(int(words[1]))]), flush=True)
+        print(json.dumps(steps(int(words[1]))), flush=True)
 
 
 class Worker:
