@@ -12,7 +12,7 @@ trap cleanup EXIT
 chmod 711 "$folder"
 mkdir -p "$folder"/{d,root,munge,state,spool}
 (cd "$folder/d" && apt-get -qq download slurmctld=22.05.8-4+deb12u3 slurmd=22.05.8-4+deb12u3 slurm-client=22.05.8-4+deb12u3 \
-  slurm-wlm-basic-plugins=22.05.8-4+deb12u3 munge=0.5.15-2+deb12u1 libmunge2=0.5.15-2+deb12u1 libhwloc15=2.9.0-1 \
+  slurm-wlm-basic-plugins=22.05.8-4+deb12u3 munge=0.5.15-2+deb12u1 libmunge2=0.5.15-2+deb12u1 libhwloc15=2.9.0-1 libnuma1=2.0.16-1 \
   2>/dev/null && for one in *.deb; do dpkg-deb -x "$one" "$folder/root"; done)
 bin=$folder/root/usr/sbin plugins=$folder/root/usr/lib/x86_64-linux-gnu/slurm-wlm
 export PATH="$folder/root/usr/bin:$PATH" SLURM_CONF=$folder/slurm.conf
