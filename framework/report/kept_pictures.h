@@ -75,7 +75,7 @@ std::vector<Picture> kept_pictures(const std::vector<RunRecord>& runs, const std
 }
 
 /// One piece of HTML for each experiment and index, of the pictures of its attentions side by side,
-/// and a note below all; an empty text if there are no pictures.
+/// and a note below all. Without pictures the text is empty.
 /// @param html_of  takes a vector of `const Picture*`, which is not empty
 template <class Picture, class Html>
 std::string pictures_in_rows(const std::vector<Picture>& pictures, const Html& html_of,

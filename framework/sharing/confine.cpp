@@ -204,8 +204,9 @@ void go_on_in_a_child(const InParent& in_parent) {
   ::_exit(code);
 }
 
-/// Goes on in a child where there is no namespace of processes; this one stays above all that the
-/// program starts, ends what outlives it, and hands its end on.
+/// For a system without namespaces of processes. The program runs in a child of this process, which
+/// becomes the parent of everything that the program leaves behind, ends it, and then ends as the
+/// program did.
 void go_on_below_a_guard() {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);

@@ -2,8 +2,8 @@
 #include <cstring>
 #include <limits>
 
+#include "tests/integration/idx_pictures.h"
 #include "tests/integration/workspace.h"
-#include "tests/support/data_files.h"
 
 namespace attnlab::testing::detect_test {
 namespace {
@@ -18,15 +18,7 @@ class Detect : public Workspace {
     if (attnlab({"describe", "pictures"}).exit_code != 0) {
       GTEST_SKIP() << "the dataset `pictures` was left out of this build";
     }
-    std::string bytes, labels;
-    for (int i = 0; i < 40; ++i) {
-      labels += char(i % 10);
-      for (int k = 0; k < 784; ++k) bytes += char((k * (i + 3) + i) % 256);
-    }
-    for (const std::string prefix : {"train", "t10k"}) {
-      folder_.write("idx/" + prefix + "-images-idx3-ubyte", idx_file({40, 28, 28}, bytes));
-      folder_.write("idx/" + prefix + "-labels-idx1-ubyte", idx_file({40}, labels));
-    }
+    write_idx_pictures(folder_);
     // Two pictures of different sizes.
     must({"data", "show", "tiny.yaml", "--images", "2", "--out", "one.png"});
     must({"data", "show", "tiny.yaml", "--images", "6", "--out", "more/one.png"});

@@ -5,8 +5,8 @@
 #include <fstream>
 #include <thread>
 
+#include "tests/integration/idx_pictures.h"
 #include "tests/integration/workspace.h"
-#include "tests/support/data_files.h"
 
 namespace attnlab::testing::processes_test {
 namespace {
@@ -100,15 +100,7 @@ class ProcessesOfDomains : public Processes, public ::testing::WithParamInterfac
  protected:
   /// Pictures for the scenes of a detector, and its experiment.
   void write_detection() {
-    std::string bytes, labels;
-    for (int i = 0; i < 40; ++i) {
-      labels += char(i % 10);
-      for (int k = 0; k < 784; ++k) bytes += char((k * (i + 3) + i) % 256);
-    }
-    for (const std::string prefix : {"train", "t10k"}) {
-      folder_.write("idx/" + prefix + "-images-idx3-ubyte", idx_file({40, 28, 28}, bytes));
-      folder_.write("idx/" + prefix + "-labels-idx1-ubyte", idx_file({40}, labels));
-    }
+    write_idx_pictures(folder_);
     folder_.write("detection.yaml",
                   "schema: 1\nmodel: {use: ia_detr, swin: nano, window: 2, stride: 8, dim: 8, "
                   "heads: 2, hidden: 8, depth: 2, queries: 5, many_queries: 0, bias_hidden: 4}\n"
