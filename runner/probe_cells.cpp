@@ -8,6 +8,7 @@
 #include <set>
 
 #include "framework/base/files.h"
+#include "framework/base/side_by_side.h"
 #include "framework/base/text.h"
 #include "framework/experiment/keys.h"
 #include "framework/runs/kept_python.h"
@@ -130,17 +131,24 @@ DataOf ask_data(const std::vector<Cell>& cells, ForkServer& server) {
 }
 
 SuiteForecast measure_costs(const Suite& suite, std::int64_t steps, ForkServer& server) {
-  using Row = std::pair<std::string, std::string>;          // experiment and attention
-  std::map<std::string, std::map<Row, const Cell*>> alike;  // a grid has many that cost the same
-  for (const Cell& cell : suite.cells) {
-    if (cell.action != CellAction::run) continue;
-    const Row row(cell.experiment.name, cell.experiment.attention.label);
-    std::string asked;  // it costs nothing here, and may be wrong; an entry may judge epochs
+  constexpr std::size_t kCellsWorthAThread = 64;
+  std::vector<std::string> keys(suite.cells.size());
+  side_by_side(keys.size(), kCellsWorthAThread, [&](std::size_t i) {
+    const Cell& cell = suite.cells[i];
+    if (cell.action != CellAction::run) return;
+    keys[i] = cost_key(cell.experiment);
+    // They cost nothing here, and may be wrong; an entry may judge epochs.
     for (const char* key : {"evaluate", "trace"}) {
       const Node* section = cell.experiment.resolved.find(key);
-      if (section != nullptr) asked += canonical_text(*section);
+      if (section != nullptr) keys[i] += canonical_text(*section);
     }
-    alike[cost_key(cell.experiment) + asked].emplace(row, &cell);
+  });
+  using Row = std::pair<std::string, std::string>;          // experiment and attention
+  std::map<std::string, std::map<Row, const Cell*>> alike;  // a grid has many that cost the same
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const Experiment& experiment = suite.cells[i].experiment;
+    if (keys[i].empty()) continue;
+    alike[keys[i]].emplace(Row(experiment.name, experiment.attention.label), &suite.cells[i]);
   }
   SuiteForecast costs;
   for (const auto& [key, rows] : alike) {

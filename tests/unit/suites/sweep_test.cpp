@@ -1,7 +1,11 @@
 #include "framework/suites/sweep.h"
 
+#include <fmt/format.h>
+
 #include <set>
 
+#include "framework/config/compose.h"
+#include "framework/experiment/identity.h"
 #include "framework/suites/grid.h"
 #include "tests/support/made_parts.h"
 
@@ -50,6 +54,21 @@ TEST_F(SweepTest, RunsEveryCombination) {
   EXPECT_EQ(folders.size(), 12U);
   EXPECT_THAT(suite.cells[0].folder.path(),
               StartsWith(temp_ / "runs/small-sweep/small,lr=0.0001,epochs=1/standard/0-"));
+}
+
+TEST_F(SweepTest, ResolvesEachOfManyPointsAsIfItWereAlone) {
+  const Suite suite = sweep({"attention=quest,standard", "dim=range(8,528,8)", "lr=1e-4,3e-4"});
+  ASSERT_EQ(suite.cells.size(), 264U);  // more models than are kept, on several threads
+  for (const Cell& cell : suite.cells) {
+    const Experiment& one = cell.experiment;
+    const Words keys = {"attention=" + one.attention.name,
+                        "model.dim=" + one.model.options.at("dim").text(), "seeds=[5]",
+                        fmt::format("train.optimizer.lr={}", one.train.optimizer.lr)};
+    const Node composed = compose_file(temp_ / "small.yaml", keys);
+    const Experiment alone = resolve_experiment(composed, parts().catalogue(), one.name);
+    ASSERT_EQ(canonical_text(one.resolved), canonical_text(alone.resolved)) << one.name;
+    ASSERT_EQ(one.hash(), alone.hash()) << one.name;
+  }
 }
 
 TEST_F(SweepTest, VariesOptionsOfGroupsThatTheFileNames) {
