@@ -133,6 +133,7 @@ RunStatus parse_status(const json& in) {
   status.steps = in.at("steps").get<std::int64_t>();
   status.epoch = in.at("epoch").get<double>();
   status.seconds = in.at("seconds").get<double>();
+  read_used_time(in, status);
   status.reason = in.value("reason", "");
   for (const auto& [name, value] : in.at("metrics").items()) {
     status.metrics[name] = value.is_null() ? std::nan("") : value.get<double>();
@@ -149,6 +150,16 @@ RunState parse_state(const std::string& name) {
     if (name == kStates[i]) return static_cast<RunState>(i);
   }
   throw DataError(fmt::format("unknown state '{}'", name));
+}
+
+void add_used_time(const RunStatus& status, json& record) {
+  if (status.processor_seconds > 0) record["processor_seconds"] = status.processor_seconds;
+  if (status.device_seconds > 0) record["device_seconds"] = status.device_seconds;
+}
+
+void read_used_time(const json& record, RunStatus& status) {
+  status.processor_seconds = record.value("processor_seconds", 0.0);
+  status.device_seconds = record.value("device_seconds", 0.0);
 }
 
 RunFolder RunFolder::of(const std::string& root, const Experiment& experiment, std::int64_t seed,
@@ -233,6 +244,7 @@ void RunFolder::write_status(const RunStatus& status) const {
   json out = {{"state", name_of(status.state)}, {"step", status.step},
               {"steps", status.steps},          {"epoch", status.epoch},
               {"seconds", status.seconds},      {"metrics", metrics}};
+  add_used_time(status, out);
   if (!status.reason.empty()) out["reason"] = one_line(without_backtrace(status.reason));
   std::error_code error;
   for (const auto& [name, key] : kOfOneBegun) {

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <utility>
 
@@ -33,13 +34,23 @@ struct RunStatus {
   RunState state = RunState::pending;
   std::int64_t step = 0, steps = 0;
   double epoch = 0;
-  double seconds = 0;  ///< spent training and evaluating, over all processes that trained it
+  double seconds = 0;  ///< spent training and evaluating, over all times that it was begun
   std::map<std::string, double> metrics;  ///< of the end; throughput included
   std::string reason;                     ///< of diverged and failed
+  /// Of the processors, by all threads of all processes of the run. Where runs are trained together
+  /// in one process, each has an equal share. 0: an earlier version, which did not count it.
+  double processor_seconds = 0;
+  /// Likewise of GPUs, for each process of the run. 0 on the CPU.
+  double device_seconds = 0;
 
   /// Nothing is left to do: done or diverged (a divergence is a result).
   bool finished() const { return state == RunState::done || state == RunState::diverged; }
 };
+
+/// Writes processor and device time into a record, where they were counted.
+void add_used_time(const RunStatus& status, nlohmann::json& record);
+/// Reads them. @throws nlohmann::json::exception where one is not a number.
+void read_used_time(const nlohmann::json& record, RunStatus& status);
 
 /// When a run was begun, in seconds since 1970, and its place: where several runs could be meant,
 /// the greatest counts. Of two of one second the place decides, so that all machines choose alike.

@@ -82,6 +82,8 @@ void pack_status(auto& way, auto& status) {
   way.number(status.steps);
   way.number(status.epoch);
   way.number(status.seconds);
+  way.number(status.processor_seconds);
+  way.number(status.device_seconds);
   pack_map(way, status.metrics, [&](auto& value) { way.number(value); });
   way.text(status.reason);
 }

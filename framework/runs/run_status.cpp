@@ -140,6 +140,8 @@ CellReport report_of(const IndexedRun& indexed, PluginFiles& files, const std::s
   report.state = state_of(run.status.state);
   report.detail = run.status.reason;
   report.steps = run.status.steps;
+  report.processor_seconds = run.status.processor_seconds;
+  report.device_seconds = run.status.device_seconds;
   report.step = std::max(run.status.step, indexed.details->last_step);
   if (const auto holder = holder_of(run.folder)) {
     report.state = CellState::running;

@@ -37,9 +37,10 @@ struct CellReport {
   CellState state = CellState::pending;
   std::string folder;  ///< empty where there is none
   std::int64_t step = 0, steps = 0;
-  std::optional<double> seconds_left;  ///< of a run under way
-  std::string detail;                  ///< reason, what changed, where it runs
-  std::string log;                     ///< last lines of a failed or killed run's log
+  std::optional<double> seconds_left;                ///< of a run under way
+  double processor_seconds = 0, device_seconds = 0;  ///< as of RunStatus, so far
+  std::string detail;                                ///< reason, what changed, where it runs
+  std::string log;                                   ///< last lines of a failed or killed run's log
 
   /// Something is still to be done or to be known about it.
   bool unfinished() const { return state != CellState::done && state != CellState::diverged; }

@@ -41,6 +41,19 @@ bool shows_progress(CellState state) {
          state == CellState::interrupted || state == CellState::failed;
 }
 
+/// Of all runs: superseded and failed ones were paid for, too.
+struct UsedTime {
+  double processor_seconds = 0, device_seconds = 0;
+};
+UsedTime used_time(const StatusReport& report) {
+  UsedTime all;
+  for (const CellReport& cell : report.cells) {
+    all.processor_seconds += cell.processor_seconds;
+    all.device_seconds += cell.device_seconds;
+  }
+  return all;
+}
+
 }  // namespace
 
 std::string status_text(const StatusReport& report) {
@@ -50,6 +63,14 @@ std::string status_text(const StatusReport& report) {
   }
   std::string out =
       fmt::format("{}: {}\n", one_line(report.folder, kLongestMessageLine), join(counts, ", "));
+  const UsedTime used = used_time(report);
+  if (used.processor_seconds > 0) {
+    out += fmt::format("  used: {} of processor time", duration(used.processor_seconds));
+    if (used.device_seconds > 0) {
+      out += fmt::format(", {} of device time", duration(used.device_seconds));
+    }
+    out += "\n";
+  }
   std::size_t width = 0;
   const auto label_of = [](const CellReport& cell) {
     return one_line(cell.experiment.empty()
@@ -76,18 +97,27 @@ std::string status_text(const StatusReport& report) {
 }
 
 std::string status_json(const StatusReport& report) {
+  const UsedTime used = used_time(report);
   json out = {{"folder", report.folder},
               {"counts", json::object()},
+              {"processor_seconds", used.processor_seconds},
+              {"device_seconds", used.device_seconds},
               {"runs", json::array()},
               {"notes", report.notes}};
   for (const auto& [state, count] : report.counts) {
     out["counts"][std::string(name_of(state))] = count;
   }
   for (const CellReport& cell : report.cells) {
-    json entry = {
-        {"experiment", cell.experiment}, {"attention", cell.attention}, {"seed", cell.seed},
-        {"state", name_of(cell.state)},  {"folder", cell.folder},       {"step", cell.step},
-        {"steps", cell.steps},           {"detail", cell.detail}};
+    json entry = {{"experiment", cell.experiment},
+                  {"attention", cell.attention},
+                  {"seed", cell.seed},
+                  {"state", name_of(cell.state)},
+                  {"folder", cell.folder},
+                  {"step", cell.step},
+                  {"steps", cell.steps},
+                  {"detail", cell.detail},
+                  {"processor_seconds", cell.processor_seconds},
+                  {"device_seconds", cell.device_seconds}};
     if (cell.seconds_left) entry["seconds_left"] = *cell.seconds_left;
     if (!cell.log.empty()) entry["log"] = cell.log;
     out["runs"].push_back(std::move(entry));

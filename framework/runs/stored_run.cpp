@@ -341,6 +341,7 @@ std::string stored_json(const StoredRun& run) {
                 {"metrics", numbers_json(status.metrics)}}},
               {"environment", json::parse(run.environment)},
               {"evaluations", json::array()}};
+  add_used_time(status, out["status"]);
   for (const EvaluationRecord& one : run.evaluations) {
     out["evaluations"].push_back(evaluation_json(one));
   }
@@ -367,6 +368,7 @@ StoredRun read_stored(const std::string& file) try {
   run.status.steps = status.at("steps");
   run.status.epoch = status.at("epoch");
   run.status.seconds = status.at("seconds");
+  read_used_time(status, run.status);
   run.status.reason = status.at("reason");
   run.status.metrics = read_numbers(status.at("metrics"));
   run.environment = in.at("environment").dump();

@@ -160,6 +160,7 @@ void add_result(const std::string& folder, json& entry) try {
   if (run.together > 1) entry["together"] = run.together;
   entry["state"] = name_of(status.state);
   entry["seconds"] = status.seconds;
+  add_used_time(status, entry);
   for (const auto& [name, value] : status.metrics) {
     entry["metrics"][name] = finite_or_null(value);
   }

@@ -39,6 +39,8 @@ void each_field(AnyPosition& position, Visit&& visit) {
   visit("last_epoch_loss", position.last_epoch_loss);
   visit("metrics_bytes", position.metrics_bytes);
   visit("seconds", position.seconds);
+  visit("processor_seconds", position.processor_seconds);
+  visit("device_seconds", position.device_seconds);
   visit("train_seconds", position.train_seconds);
   visit("step_seconds", position.step_seconds);
 }
@@ -107,6 +109,8 @@ class Reader {
   Position position() const {
     Position position;
     each_field(position, [&](const std::string& name, auto& value) {
+      const bool younger = name == "processor_seconds" || name == "device_seconds";
+      if (younger && file_.metadata.count(name) == 0) return;  // of an earlier version
       value = number(name, value);
       constexpr bool kCount = std::is_integral_v<std::remove_reference_t<decltype(value)>>;
       constexpr double kMost = 9007199254740992.0;  // 2^53: no run counts so far

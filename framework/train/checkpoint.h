@@ -26,9 +26,11 @@ struct Position {
   BestEpoch best;                     ///< whose model is kept beside the checkpoint
   double last_epoch_loss = 0;         ///< mean training loss of the last whole epoch
   std::int64_t metrics_bytes = 0;     ///< length of metrics.jsonl
-  double seconds = 0;                 ///< spent so far, by all processes that trained the run
-  double train_seconds = 0;           ///< of them in training (throughput counts these)
-  double step_seconds = 0;            ///< of them in the model and the optimiser
+  double seconds = 0;                 ///< since the run began, while a process trained it
+  double processor_seconds = 0;       ///< as of RunStatus
+  double device_seconds = 0;          ///< likewise
+  double train_seconds = 0;           ///< of `seconds`, in training (throughput counts these)
+  double step_seconds = 0;            ///< of `seconds`, in the model and the optimiser
 };
 
 /// A file of tensors. Those that runs write carry a checksum, which is checked; others (of earlier

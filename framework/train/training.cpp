@@ -85,7 +85,8 @@ void Training::begin() {
         std::make_unique<EventLog>(folder_.file("tensorboard"), folder_.file("metrics.jsonl"));
   }
   began_ = saved_ = Clock::now();
-  seconds_before_ = position_.seconds;
+  processor_began_ = processor_seconds();
+  before_ = position_;
   run_.model->train();
   run_.task->train();
   write_status(RunState::running);
@@ -191,11 +192,12 @@ double Training::epoch_at(std::int64_t step) const {
 void Training::write_position() {
   const WorkToSave saving;  // the steps since the last checkpoint
   home_.check("training");
+  count_use();
   NamedTensors carried = all_rows();
   if (!writes()) return parts_.optimizer.hand_over();
   log_->sync();  // the checkpoint says which lines belong to it
   position_.metrics_bytes = log_->size();
-  position_.seconds = seconds_before_ + seconds_since(began_);
+  position_.seconds = before_.seconds + seconds_since(began_);
   const bool first = !std::filesystem::exists(checkpoint_path());
   write_checkpoint(checkpoint_path(), checkpoint_parts(carried), position_, owner_);
   if (first) write_status(RunState::running);  // it says from now on that there is a checkpoint
@@ -459,6 +461,7 @@ Metrics Training::result() {
       static_cast<double>(position_.units) / position_.train_seconds;
   metrics["host_share"] = 1.0 - position_.step_seconds / position_.train_seconds;
   metrics[kPeakMemory] = static_cast<double>(memory_.bytes());
+  count_use();
   return metrics;
 }
 
@@ -495,6 +498,7 @@ void Training::abandon(const std::string& reason) {
 
 void Training::go_on_without(RunState state, const std::string& reason) {
   if (std::exchange(ended_, true)) return;
+  lost_ = true;
   home_.go_back();
   if (log_ == nullptr) return;  // it does not write, or has not begun
   // The weights are those of the last whole step. Rows that others carried are gone with them, and
@@ -526,7 +530,9 @@ void Training::write_status(RunState state, const Metrics& metrics, const std::s
   status_.step = position_.step;
   status_.steps = trained() ? position_.step : run_.total_steps();
   status_.epoch = epoch_at(position_.step);
-  status_.seconds = seconds_before_ + seconds_since(began_);
+  status_.seconds = before_.seconds + seconds_since(began_);
+  status_.processor_seconds = position_.processor_seconds;
+  status_.device_seconds = position_.device_seconds;
   status_.metrics = metrics;
   status_.reason = reason;
   home_.check("training");

@@ -98,6 +98,7 @@ class Training {
   void check_rows(const EpochPlan& plan) const;
   void keep_own_rows();
   NamedTensors all_rows();
+  void count_use();
   std::int64_t epochs_done() const;
   bool between_epochs() const;
   double epoch_at(std::int64_t step) const;
@@ -159,7 +160,10 @@ class Training {
   PeakMemory memory_;
   WorkingFolder home_;
   Clock::time_point began_ = Clock::now(), saved_ = began_;
-  double seconds_before_ = 0, saving_seconds_ = 0;
+  Position before_;             ///< at which this process began
+  double processor_began_ = 0;  ///< processor_seconds() then
+  double saving_seconds_ = 0;
+  bool lost_ = false;               ///< another process of the run does not answer any more
   std::int64_t units_of_step_ = 0;  ///< with `train.parts`
   bool save_now_ = false;           ///< likewise: process 0 has said so
   bool ended_ = false, traced_ = false, tell_steps_ = true;

@@ -52,6 +52,24 @@ void Training::check_rows(const EpochPlan& plan) const {
                   train_.parts, plan.ends.front()));
 }
 
+/// Time of the processors and of the GPUs so far. Of a process that does not answer any more, as
+/// much as of this one.
+void Training::count_use() {
+  const auto processes = static_cast<double>(world_.size());
+  double processors = processor_seconds() - processor_began_;
+  if (lost_) {
+    processors *= processes;
+  } else if (world_.size() > 1) {
+    const std::vector<std::string> all = world_.gather(fmt::format("{}", processors));
+    processors = 0;
+    for (const std::string& one : all) processors += std::stod(one);
+  }
+  const auto together = static_cast<double>(run_.together);
+  position_.processor_seconds = before_.processor_seconds + processors / together;
+  if (run_.device.is_cpu()) return;
+  position_.device_seconds = before_.device_seconds + seconds_since(began_) * processes / together;
+}
+
 /// What is carried, of all processes.
 NamedTensors Training::all_rows() {
   if (world_.size() == 1 || !continuing_) return carried_;

@@ -60,7 +60,8 @@ void check(const Position& at) {
        {at.step, at.evaluated_epochs, at.units, at.best.epoch, at.best.stale, at.metrics_bytes}) {
     if (count < 0) fail("a position with " + std::to_string(count));
   }
-  for (const double duration : {at.seconds, at.train_seconds, at.step_seconds}) {
+  for (const double duration :
+       {at.seconds, at.processor_seconds, at.device_seconds, at.train_seconds, at.step_seconds}) {
     if (!(duration >= 0) || std::isinf(duration)) fail("a position without a time");
   }
 }

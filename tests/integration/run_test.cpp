@@ -71,6 +71,9 @@ TEST_F(Run, RecordsWhatItDidAndWithWhat) {
   EXPECT_EQ(status.at("step"), 8);
   EXPECT_EQ(status.at("steps"), 8);
   EXPECT_GT(status.at("seconds"), 0);
+  EXPECT_GT(status.at("processor_seconds"), 0);
+  EXPECT_FALSE(status.contains("device_seconds")) << "no GPU was used";
+  EXPECT_THAT(must({"status", "runs"}).out, HasSubstr("of processor time"));
   for (const char* metric : {"accuracy", "top5", "nll", "train_loss", "examples_per_second"}) {
     EXPECT_TRUE(status.at("metrics").at(metric).is_number()) << metric;
   }

@@ -79,6 +79,24 @@ TEST_F(RunStatusTest, CountsCellsByState) {
   EXPECT_THAT(text, Not(HasSubstr("small/standard/0"))) << "what is done needs no line";
 }
 
+TEST_F(RunStatusTest, SumsTheTimeOfProcessorsAndDevicesOverAllRuns) {
+  const Suite suite = load();
+  RunStatus done = at(RunState::done, 40), failed = at(RunState::failed);
+  set(suite.cells[0], done);  // of an earlier version, which did not count it
+  EXPECT_THAT(status_text(status()), Not(HasSubstr("used")));
+  done.processor_seconds = 3600;
+  failed.processor_seconds = 1800;
+  failed.device_seconds = 60;
+  set(suite.cells[0], done);
+  set(suite.cells[1], failed);
+  const std::string text = status_text(status());
+  EXPECT_THAT(text, HasSubstr("1 h 30 min of processor time"));
+  EXPECT_THAT(text, HasSubstr("1 min 00 s of device time"));
+  const json shown = json::parse(status_json(status()));
+  EXPECT_EQ(shown.at("processor_seconds"), 5400);
+  EXPECT_EQ(shown.at("runs").at(1).at("device_seconds"), 60);
+}
+
 TEST_F(RunStatusTest, FindsTheLastStepBeforeALineThatIsVeryLong) {
   const Suite suite = load();
   set(suite.cells[0], at(RunState::interrupted, 4));

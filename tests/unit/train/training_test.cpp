@@ -2,9 +2,11 @@
 #include "framework/train/training.h"
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <thread>
 
+#include "framework/data/formats/safetensors.h"
 #include "tests/support/tiny_parts.h"
 
 namespace attnlab::training_test {
@@ -179,6 +181,33 @@ TEST_F(TrainingLoop, EndsTheSameWhereverItWasStopped) {
   options.epochs = 2;
   options.schedule.shape = "cosine";
   expect_resumes_anywhere(clouds(), options);
+}
+
+TEST_F(TrainingLoop, AddsTheProcessorTimeOfAllTimesThatItWasBegun) {
+  const std::string path = place("run").file("checkpoint.safetensors");
+  const auto goes_on_from = [&](const std::function<void(TensorFile&)>& change) {
+    train(tiny_run(clouds(), tiny_options()), "run", 3);
+    TensorFile file = read_safetensors(path);
+    file.metadata.erase("checksum");
+    change(file);
+    write_safetensors(path, file);
+    const RunStatus status = train(tiny_run(clouds(), tiny_options()), "run");
+    EXPECT_EQ(place("run").status().processor_seconds, status.processor_seconds);
+    EXPECT_EQ(status.device_seconds, 0);
+    std::filesystem::remove_all(place("run").path());
+    return status.processor_seconds;
+  };
+  constexpr double kLong = 1e6, kWholeTest = 1e5;
+  const double added =
+      goes_on_from([&](TensorFile& file) { file.metadata["processor_seconds"] = "1e6"; });
+  EXPECT_GT(added, kLong);
+  EXPECT_LT(added, kLong + kWholeTest);
+  const double earlier = goes_on_from([](TensorFile& file) {  // of an earlier version
+    file.metadata.erase("processor_seconds");
+    file.metadata.erase("device_seconds");
+  });
+  EXPECT_GT(earlier, 0);
+  EXPECT_LT(earlier, kWholeTest);
 }
 
 /// Asks to stop at the `last` example that is read for a step. It then lasts until the run's status
