@@ -4,6 +4,8 @@
 
 #include <cstdlib>
 
+#include "framework/base/text.h"
+
 #ifdef USE_C10D_GLOO
 #include <unistd.h>
 
@@ -23,7 +25,6 @@
 #include "framework/base/error_text.h"
 #include "framework/base/foreign_text.h"
 #include "framework/base/power_of_two.h"
-#include "framework/base/text.h"
 #endif
 
 namespace attnlab {
