@@ -58,6 +58,11 @@ void print_kind(const Catalogue& catalogue, Kind kind) {
   }
 }
 
+/// Whose place a plugin under development has.
+std::string place_taken(const Candidate& candidate) {
+  return candidate.instead_of.empty() ? "" : ", instead of " + candidate.instead_of;
+}
+
 void print_explanation(const Catalogue& catalogue) {
   const auto shown = [](const std::string& text) { return one_line(text, kLongestMessageLine); };
   std::cout << "\nSearched, in this order:\n";
@@ -69,7 +74,8 @@ void print_explanation(const Catalogue& catalogue) {
       if (!itself && candidate.path.rfind(place.folder + "/", 0) != 0) continue;
       if (candidate.refused.empty()) {
         std::cout << "    taken    " << shown(candidate.path) << " (" << candidate.manifest->id
-                  << " " << candidate.manifest->version << ")\n";
+                  << " " << candidate.manifest->version << ")" << shown(place_taken(candidate))
+                  << "\n";
       } else {
         std::cout << "    refused  " << shown(candidate.refused) << "\n";
       }
@@ -104,6 +110,10 @@ int list_command(const Words& words) {
   for (const Candidate& candidate : catalogue.candidates()) {
     if (!candidate.refused.empty() && wanted(candidate, kinds)) {
       std::cerr << "refused: " << one_line(candidate.refused, kLongestMessageLine) << "\n";
+    }
+    if (!candidate.instead_of.empty() && wanted(candidate, kinds)) {
+      std::cerr << "note: "
+                << one_line(candidate.path + place_taken(candidate), kLongestMessageLine) << "\n";
     }
   }
   return kDone;

@@ -278,7 +278,7 @@ const PluginEntry& Registry::load(Kind kind, const std::string& name) {
   const auto known = entries_.find(path);
   if (known != entries_.end()) return *known->second;
   Candidate library = plugin;
-  if (python) library = {path, {}, "", false};  // its parts have manifests, it has none
+  if (python) library = {path, {}, "", ""};  // its parts have manifests, it has none
   const PluginEntry& entry = enter_once(library);
   entries_[path] = &entry;
   return entry;

@@ -20,6 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kVariable = "ATTNLAB_PLUGIN_PATH";
+constexpr const char* kUser = "user";
 
 std::vector<std::string> split_path(const char* list) {
   std::vector<std::string> parts;
@@ -147,7 +148,7 @@ std::vector<SearchPlace> search_places(const Installation& installation) {
   }
   add("plugins", "project");
   if (const char* home = std::getenv("HOME")) {
-    add(std::string(home) + "/.local/share/attnlab/plugins", "user");
+    add(std::string(home) + "/.local/share/attnlab/plugins", kUser);
   }
   add(installation.plugins(), "system");
   return places;
@@ -182,6 +183,7 @@ Catalogue::Catalogue(const std::vector<SearchPlace>& places, const Stamp& host_s
     }
   }
   read_candidates(candidates_, host_stamp_);
+  take_places_of_installed();
   refuse_duplicates();
 }
 
@@ -228,6 +230,31 @@ void Catalogue::look_into(const std::string& folder) {
   }
 }
 
+void Catalogue::take_places_of_installed() {
+  const auto is_usable_in = [&](const Candidate& candidate, const std::string& why) {
+    return candidate.refused.empty() &&
+           std::any_of(places_.begin(), places_.end(), [&](const SearchPlace& place) {
+             return place.why == why && candidate.path.starts_with(place.folder + "/");
+           });
+  };
+  std::vector<Candidate*> named;
+  for (Candidate& candidate : candidates_) {
+    if (is_usable_in(candidate, kVariable)) named.push_back(&candidate);
+  }
+  std::set<std::string> replaced;
+  for (const Candidate& installed : candidates_) {
+    if (named.empty() || !is_usable_in(installed, kUser)) continue;
+    for (Candidate* const own : named) {
+      const bool same = own->manifest->kind == installed.manifest->kind &&
+                        own->manifest->id == installed.manifest->id;
+      if (!same || own == &installed) continue;
+      own->instead_of = installed.path;
+      replaced.insert(installed.path);
+    }
+  }
+  std::erase_if(candidates_, [&](const Candidate& one) { return replaced.count(one.path) > 0; });
+}
+
 void Catalogue::refuse_duplicates() {
   std::map<std::string, std::vector<Candidate*>> by_name;
   for (Candidate& candidate : candidates_) {
@@ -238,7 +265,6 @@ void Catalogue::refuse_duplicates() {
     std::vector<std::string> paths;
     for (const Candidate* file : files) paths.push_back(file->path);
     for (Candidate* file : files) {
-      file->duplicate = true;
       file->refused =
           fmt::format("{}: {} is provided by more than one file: {}; remove or rename one of them",
                       file->path, name, join(paths, " and "));

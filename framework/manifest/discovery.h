@@ -27,7 +27,7 @@ struct Candidate {
   std::string path;                  ///< of one in Python with its class: a `PythonName`
   std::optional<Manifest> manifest;  ///< empty when it could not be read
   std::string refused;               ///< why it cannot be used; empty when it can
-  bool duplicate = false;            ///< refused because another file has the same name
+  std::string instead_of;            ///< the installed file whose place it takes; empty: none
 };
 
 /// Where plugins are looked for, in order: each entry of $ATTNLAB_PLUGIN_PATH, ./plugins (project),
@@ -39,7 +39,8 @@ class Catalogue {
  public:
   /// Looks at every *.so, and every Python file with a manifest (python_plugin.h), in the places
   /// and, one level deep, in their folders attention/, model/, task/ and dataset/. Two files of one
-  /// kind and name are both refused.
+  /// kind and name are both refused; but a file in $ATTNLAB_PLUGIN_PATH takes the place of the same
+  /// lab's plugin of that name in the user's place: who develops one that is installed tries it.
   Catalogue(const std::vector<SearchPlace>& places, const Stamp& host_stamp);
   /// With the places and the stamp of this program's installation.
   static Catalogue of_this_program();
@@ -66,6 +67,7 @@ class Catalogue {
 
  private:
   void look_into(const std::string& folder);
+  void take_places_of_installed();
   void refuse_duplicates();
 
   std::vector<SearchPlace> places_;

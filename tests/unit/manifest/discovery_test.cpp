@@ -178,12 +178,37 @@ TEST(Catalogue, RefusesBothFilesOfOneNameAndShowsBothPaths) {
   EXPECT_THAT(usable_names(catalogue), ElementsAre("model a")) << "kinds do not collide";
   for (const std::string& path : {a, b}) {
     const Candidate& candidate = candidate_of(catalogue, path);
-    EXPECT_TRUE(candidate.duplicate);
     EXPECT_EQ(candidate.refused, path + ": attention 'a' is provided by more than one file: " + a +
                                      " and " + b + "; remove or rename one of them");
   }
   EXPECT_THAT(message_of<PluginError>([&] { catalogue.find(Kind::attention, "a"); }),
               AllOf(HasSubstr(a), HasSubstr(b)));
+}
+
+TEST(Catalogue, TakesAFileOfThePluginPathInsteadOfTheInstalledOne) {
+  const TempFolder built, home, program;
+  const std::string own = write_plugin(built, "a.so", made_manifest(Kind::attention, "a"));
+  const std::string installed = write_plugin(home, "a.so", made_manifest(Kind::attention, "a"));
+  const SearchPlace named{built.path(), "ATTNLAB_PLUGIN_PATH", true};
+  const SearchPlace user{home.path(), "user", true}, system{program.path(), "system", true};
+  const Catalogue catalogue({named, user, system}, kMadeStamp);
+  EXPECT_EQ(catalogue.find(Kind::attention, "a").path, own);
+  EXPECT_EQ(catalogue.find(Kind::attention, "a").instead_of, installed);
+
+  const auto refused = [&](const Catalogue& both) {
+    return message_of<PluginError>([&] { both.find(Kind::attention, "a"); });
+  };
+  const SearchPlace project{built.path(), "project", true};
+  EXPECT_THAT(refused(Catalogue({project, user}, kMadeStamp)), HasSubstr(installed))
+      << "a working folder takes no place by itself";
+  write_plugin(program, "a.so", made_manifest(Kind::attention, "a"));
+  EXPECT_THAT(refused(Catalogue({named, user, system}, kMadeStamp)), HasSubstr(program.path()));
+  std::filesystem::remove(program / "a.so");
+  nlohmann::json other = made_manifest(Kind::attention, "a");
+  other["id"] = "another/a";
+  write_plugin(home, "a.so", other);
+  EXPECT_THAT(refused(Catalogue({named, user}, kMadeStamp)), HasSubstr(installed))
+      << "another lab's plugin is another plugin";
 }
 
 TEST(Catalogue, RefusesOneNameOfTwoLabs) {
