@@ -12,12 +12,14 @@
 #include "framework/base/foreign_text.h"
 #include "framework/base/links.h"
 #include "framework/base/revision.h"
+#include "framework/base/text.h"
 #include "framework/experiment/identity.h"
 #include "framework/manifest/discovery.h"
 #include "framework/sharing/reproduction.h"
 #include "framework/sharing/result_bundle.h"
 #include "framework/sharing/result_locks.h"
 #include "runner/process.h"
+#include "runner/sharing/data_paths.h"
 #include "runner/sharing/locked_plugins.h"
 #include "runner/sharing/sharing.h"
 #include "runner/sharing/workshop.h"
@@ -191,17 +193,20 @@ void evaluate_again(RunRecord& run, const std::string& log) {
 }
 
 /// Runs one run of the result once more, in a folder that has the same number.
+/// @param moved  where its data are here
 /// @param notes  gets what is left out in that folder
 sharing::RunPair run_again(const RunRecord& run, const std::string& out, bool allow_others,
-                           std::vector<std::string>& notes) {
+                           const std::vector<MovedPath>& moved, std::vector<std::string>& notes) {
   if (!source_of(run).empty()) return {run, std::nullopt, false, {}};
   say("running " + label_of(run));
   const std::string log = out + "/log.txt",
                     folder = out + "/runs/" + fs::path(run.folder).filename().string();
   // One that was finished before is taken where its plugins' files are those in use now.
   const std::set<std::string> before = finished_runs(folder);
-  const ProcessResult end = run_program_for(
-      {"run", run.folder + "/config.yaml", "--out", folder, "--resume", "--progress", "none"}, log);
+  Words words = {"run", run.folder + "/config.yaml"};
+  for (std::string& key : moved_keys(run.config.tree(), moved)) words.push_back(std::move(key));
+  words.insert(words.end(), {"--out", folder, "--resume", "--progress", "none"});
+  const ProcessResult end = run_program_for(words, log);
   sharing::RunPair pair{run, std::nullopt, false, {}};
   if (!end.ok()) {
     say(message_text(fmt::format("{} failed: {}", label_of(run), log_tail(log, 3))));
@@ -227,6 +232,24 @@ sharing::RunPair run_again(const RunRecord& run, const std::string& out, bool al
   sharing::compare_data(pair);
   say_other_data(pair);
   return pair;
+}
+
+/// Which data of the other machine the runs read that are not here; empty: none.
+std::string missing_paths(const std::vector<RunRecord>& runs, const std::vector<MovedPath>& moved) {
+  std::set<std::string> missing;
+  for (const RunRecord& run : runs) {
+    for (const std::string& folder : data_paths(run.config.tree())) {
+      const bool is_moved = std::any_of(moved.begin(), moved.end(), [&](const MovedPath& one) {
+        return folder == one.there || folder.starts_with(one.there + "/");
+      });
+      std::error_code error;
+      if (!is_moved && !fs::exists(folder, error)) missing.insert(one_line(folder, 200));
+    }
+  }
+  if (missing.empty()) return "";
+  return fmt::format(
+      "data of the other machine, not here: {}; where you have them: --data {}=YOURS",
+      join({missing.begin(), missing.end()}, ", "), *missing.begin());
 }
 
 /// Tries the Python files that the runs keep, each once, as the code of a plugin is tried before it
@@ -270,7 +293,8 @@ Usage reproduce_usage() {
   Usage usage;
   usage.synopsis =
       "attnlab reproduce FILE [--out DIR] [--yes] [--no-kit] [--allow-downgrade]\n"
-      "       [--allow-other-bundles] [--time-limit SECONDS] [--jobs N] [--readable DIR]...";
+      "       [--data THERE=HERE]... [--allow-other-bundles] [--time-limit SECONDS] [--jobs N]\n"
+      "       [--readable DIR]...";
   usage.about =
       "Runs what another lab packed with attnlab suite pack: installs the plugins that come with "
       "it,\n"
@@ -283,7 +307,10 @@ Usage reproduce_usage() {
       "Exit code 0: all agree; 1: a result differs; 3: some could not be run.";
   usage.options.add_options()("out", po::value<std::string>()->value_name("DIR"),
                               "where it runs; reproduced/NAME unless given")(
-      "yes,y", "answer every question with yes")("no-kit", "leave the conformance kit out")(
+      "data", po::value<Words>()->composing()->value_name("THERE=HERE"),
+      "read the data that the other machine has in the folder or file THERE from HERE; may be "
+      "repeated")("yes,y", "answer every question with yes")("no-kit",
+                                                             "leave the conformance kit out")(
       "allow-downgrade",
       "take older versions, or other bundles, of plugins that are or were installed")(
       "allow-other-bundles",
@@ -334,6 +361,8 @@ int reproduce_command(const Words& words) {
   Usage usage = reproduce_usage();
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;
+  const std::vector<MovedPath> moved =
+      parse_moved_paths(arguments.has("data") ? arguments.options["data"].as<Words>() : Words());
   const sharing::Places places = sharing::Places::of_this_user();
   sharing::Keyring keys(places.keys());
   const sharing::Bundle result = trusted_result(arguments, places, keys);
@@ -354,7 +383,11 @@ int reproduce_command(const Words& words) {
   const bool allow_others = arguments.has("allow-other-bundles");
   for (std::string& note : differences(locks, allow_others)) notes.push_back(std::move(note));
   std::vector<sharing::RunPair> pairs;
-  for (const RunRecord& run : there) pairs.push_back(run_again(run, out, allow_others, notes));
+  const std::string missing = missing_paths(there, moved);
+  if (!missing.empty()) say(missing);
+  for (const RunRecord& run : there) {
+    pairs.push_back(run_again(run, out, allow_others, moved, notes));
+  }
   for (std::string& note : sharing::notes_of(pairs)) notes.push_back(std::move(note));
   return report(pairs, notes, out);
 }

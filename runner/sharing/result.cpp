@@ -7,7 +7,11 @@
 
 #include "framework/base/files.h"
 #include "framework/base/foreign_text.h"
+#include "framework/base/text.h"
+#include "framework/runs/run_records.h"
+#include "framework/runs/run_search.h"
 #include "framework/sharing/result_bundle.h"
+#include "runner/sharing/data_paths.h"
 #include "runner/sharing/sharing.h"
 
 namespace attnlab {
@@ -29,6 +33,20 @@ std::string name_from(const std::string& folder) {
   }
   if (name.empty() || std::islower(static_cast<unsigned char>(name[0])) == 0) name = "r_" + name;
   return name.substr(0, 64);
+}
+
+/// What whoever gets the result must know of its data; empty: nothing.
+std::string note_on_data(const std::string& folder) {
+  std::set<std::string> paths;
+  for (const std::string& run : search_folders(folder).runs) {
+    try {
+      paths.merge(data_paths(read_run(run).config.tree()));
+    } catch (const Error&) {  // damaged: it is not packed
+    }
+  }
+  if (paths.empty()) return "";
+  return fmt::format("the runs read {}; on another machine: attnlab reproduce FILE --data {}=YOURS",
+                     join({paths.begin(), paths.end()}, ", "), *paths.begin());
 }
 
 }  // namespace
@@ -62,6 +80,8 @@ int suite_pack_command(const Words& words) {
   sharing::ResultFiles result =
       result_files(folder, sharing::Store(places), arguments.has("checkpoints"));
   for (const std::string& note : result.notes) say("note: " + note);
+  const std::string data = note_on_data(folder);
+  if (!data.empty()) say("note: " + data);
   sharing::Contents contents;
   contents.type = "result";
   contents.id =

@@ -467,6 +467,40 @@ TEST_F(Reproduce, EndsWithOneWhereNumbersOrDataAreOthers) {
   EXPECT_THAT(asked.err, HasSubstr("the data of evaluation noisy differ from those there"));
 }
 
+TEST_F(Reproduce, ReadsDataFromTheReceiversFolder) {
+  const LabMachine sender = lab("sender"), receiver = lab("receiver");
+  std::string table = "species,a,b,c\n";
+  for (int i = 0; i < 20; ++i) table += i % 2 == 0 ? "x,1,2,3\n" : "y,3,2,1\n";
+  sender.write("data/measured.csv", table);
+  sender.write("measured.yaml",
+               "schema: 1\nmodel: {use: timeseries_transformer, dim: 8, depth: 1, heads: 2}\n"
+               "attention: standard\ntask: sequence_classification\n"
+               "dataset: {use: table, file: " +
+                   sender.at("data/measured.csv") +
+                   ", label: species}\n"
+                   "train: {epochs: 1, batch_size: 8, threads: 1}\n"
+                   "evaluate: {other: {set: {dataset: {file: " +
+                   sender.at("data/measured.csv") + "}}}}\n");
+  sender.must({"run", "measured.yaml"});
+  const Ended packed = sender.must({"suite", "pack", "runs", "--lab", "sender", "--unsigned"});
+  EXPECT_THAT(packed.err, AllOf(HasSubstr(sender.at("data/measured.csv")), HasSubstr("--data")));
+  receiver.write("runs-1.0.0.attnlab", file_text(sender.at("runs-1.0.0.attnlab")));
+  fs::rename(sender.at("data"), receiver.at("mine"));
+
+  const Ended asked = reproduce(receiver, "runs-1.0.0.attnlab", {"--out", "asked"});
+  EXPECT_EQ(asked.exit_code, 3) << asked.story();
+  EXPECT_THAT(asked.err, HasSubstr("--data " + sender.at("data/measured.csv") + "=YOURS"));
+  for (const char* wrong : {"mine", "=mine", "/data=", "/data=not-here"}) {
+    const Ended refused = reproduce(receiver, "runs-1.0.0.attnlab", {"--data", wrong});
+    EXPECT_EQ(refused.exit_code, 2) << refused.story();
+    EXPECT_THAT(refused.err, HasSubstr("--data " + std::string(wrong)));
+  }
+  const Ended ended = reproduce(receiver, "runs-1.0.0.attnlab",
+                                {"--data", sender.at("data") + "/=mine", "--data", "/other=."});
+  EXPECT_EQ(ended.exit_code, 0) << ended.story();
+  EXPECT_THAT(ended.out, AllOf(HasSubstr("identical"), Not(HasSubstr("OTHER DATA"))));
+}
+
 TEST_F(Reproduce, EndsWithThreeWhereNothingCouldBeRun) {
   const LabMachine broken = lab("broken");
   give(broken, "small.attnlab", [](Bundle& bundle) {
