@@ -141,6 +141,7 @@ json read_environment(const std::string& path) {
 }
 
 constexpr const char* kFingerprint = "/data/fingerprint";
+constexpr const char* kWorkingFolder = "working_folder";  // in which the run was begun
 
 std::string data_of(const Experiment& experiment) {
   return fmt::format("the data of dataset '{}'", experiment.dataset.name);
@@ -200,6 +201,8 @@ std::string environment_json(const BuiltRun& run) {
     const std::string& map = run.experiment.init->map;
     if (!map.empty()) out["init"]["map"] = file_hash(find_composition(map, "maps"));
   }
+  std::error_code error;
+  out[kWorkingFolder] = std::filesystem::current_path(error).string();
   add_metrics(run.task->metrics(), run.dataset->info().unit, out);
   return json_text(out);
 }
@@ -244,6 +247,19 @@ void record_environment(const BuiltRun& run, const RunFolder& folder, std::int64
   if (!run.accepted.empty()) now["accepted"] = run.accepted;
   all["resumed"].push_back(std::move(now));
   write_file(path, json_text(all));
+}
+
+void look_for_data_of(const RunFolder& folder) {
+  std::string begun_in;
+  const std::string path = folder.file("environment.json");
+  try {
+    if (std::filesystem::exists(path)) {
+      begun_in = read_environment(path).value(kWorkingFolder, std::string());
+    }
+  } catch (const Error&) {            // damaged
+  } catch (const json::exception&) {  // of another form
+  }
+  look_for_data_in(begun_in);
 }
 
 void record_together(const BuiltRun& run, const RunFolder& folder) {

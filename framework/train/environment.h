@@ -30,6 +30,10 @@ std::string environment_json(const BuiltRun& run);
 /// @throws DataError naming a damaged file.
 void record_environment(const BuiltRun& run, const RunFolder& folder, std::int64_t step);
 
+/// Relative paths of the run's data lead where they led when it was begun, whatever the working
+/// folder is now (`look_for_data_in`). A folder without a run, or with a damaged record, says none.
+void look_for_data_of(const RunFolder& folder);
+
 /// Corrects with how many a run is trained, where fewer of an ensemble can keep step with it (their
 /// checkpoints are of another step), or none.
 void record_together(const BuiltRun& run, const RunFolder& folder);

@@ -98,6 +98,7 @@ Metrics recorded_metrics(const BuiltRun& run, const RunFolder& folder) {
 }
 
 Results carry_out(const EvalJob& job, Registry& registry) {
+  look_for_data_of(job.folder);
   BuiltRun run = build_run(job.experiment, job.experiment.seeds.at(0), registry);
   if (const std::string note = note_on_products(run); !note.empty()) {
     std::cerr << "attnlab eval: " << note << "\n";

@@ -25,6 +25,7 @@ Experiment experiment_of(const std::string& what, const std::vector<std::string>
 
 BuiltRun open_run(const RunFolder& folder, Registry& registry, bool accept) {
   const Experiment experiment = folder.experiment(registry.catalogue());
+  look_for_data_of(folder);
   BuiltRun run = build_run(experiment, experiment.seeds.at(0), registry);
   check_data(run, folder, accept);
   const std::string note = note_on_changes(run, folder, /*entries=*/false);

@@ -13,6 +13,7 @@
 #include "framework/runs/missing_evaluations.h"
 #include "framework/runs/run_result.h"
 #include "framework/train/entries.h"
+#include "framework/train/environment.h"
 #include "framework/train/step_profile.h"
 #include "runner/engine/engine.h"
 #include "runner/engine/open_run.h"
@@ -76,6 +77,7 @@ void evaluate_left(const RunJob& job, BuiltRun& run, Registry& registry, Progres
 void evaluate_left(const RunJob& job, Registry& registry, bool accept, ProgressSink& progress) {
   if (job.folder.status().state != RunState::done) return;
   if (entries_left(job.experiment, job.folder, registry.catalogue(), false).empty()) return;
+  look_for_data_of(job.folder);
   BuiltRun run = build_run(job.experiment, job.seed, registry);
   check_data(run, job.folder, accept);
   if (const std::string note = note_on_changes(run, job.folder); !note.empty()) progress.say(note);

@@ -185,6 +185,7 @@ void note_changes(BuiltRun& run, const RunJob& job, Registry& registry, bool acc
 
 BuiltRun ready_run(const RunJob& job, Registry& registry, bool accept,
                    std::shared_ptr<Dataset> dataset, const std::shared_ptr<World>& world) {
+  look_for_data_of(job.folder);
   BuiltRun run = build_run(job.experiment, job.seed, registry, std::move(dataset));
   run.world = world;
   check_tasks(run, registry);

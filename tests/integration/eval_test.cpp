@@ -91,6 +91,34 @@ TEST_F(Evaluate, SaysWhatChangedSinceTheRunBegan) {
               HasSubstr("evaluation noisy: since the run began, the file of model 'vit' changed"));
 }
 
+TEST_F(Evaluate, AndGoingOnFindARunsRelativeDataFromAnyFolder) {
+  std::string table = "species,a,b,c\n";
+  for (int i = 0; i < 20; ++i) table += i % 2 == 0 ? "x,1,2,3\n" : "y,3,2,1\n";
+  folder_.write("data/measured.csv", table);
+  folder_.write("measured.yaml",
+                "schema: 1\nmodel: {use: timeseries_transformer, dim: 8, depth: 1, heads: 2}\n"
+                "attention: standard\ntask: sequence_classification\n"
+                "dataset: {use: table, file: data/measured.csv, label: species}\n"
+                "train: {epochs: 2, batch_size: 8, threads: 1}\n");
+  must({"run", "measured.yaml"});
+  const std::string run = fs::canonical(run_folder("measured/standard")).string();
+  const TempFolder elsewhere;
+  const auto from_elsewhere = [&](const Words& words) {
+    Invocation there = invocation(words);
+    there.folder = elsewhere.path();
+    return testing::run(there);
+  };
+  const Ended evaluated = from_elsewhere({"eval", run});
+  EXPECT_EQ(evaluated.exit_code, 0) << evaluated.story();
+  call_interrupted(run);
+  const Ended resumed = from_elsewhere({"run", run, "--resume"});
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.story();
+  EXPECT_EQ(status_of(run).at("state"), "done");
+  fs::rename(at("data"), at("moved"));
+  const Ended gone = from_elsewhere({"eval", run});
+  EXPECT_THAT(gone.err, AllOf(HasSubstr("data/measured.csv"), HasSubstr("`file`")));
+}
+
 TEST_F(Evaluate, TrainsNothingWhenOnlyEvaluationsChange) {
   write_experiment("  noisy: {set: {dataset: {noise: 3}}}\n");
   must({"run", "asked.yaml"});

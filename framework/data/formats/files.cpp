@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <mutex>
 
 #include "framework/base/files.h"
 #include "framework/base/text.h"
@@ -20,6 +21,9 @@ namespace {
 namespace fs = std::filesystem;
 
 thread_local bool look_only = false;
+
+std::mutex run_guard;
+std::string run_folder;  ///< `look_for_data_in`
 
 /// What keeps a folder from being the one, or nothing.
 std::string what_is_missing(const std::string& folder, const DataSearch& search) {
@@ -37,15 +41,16 @@ std::string what_is_missing(const std::string& folder, const DataSearch& search)
   return missing.empty() ? "" : "lacks " + join(missing, ", ");
 }
 
+/// @param root  of the search, as it is found
 /// @throws OptionError where files lie in `root` as well as in the folder of that name below it:
 ///         either may be meant.
-void refuse_two_sets(const DataSearch& search) {
-  const std::string below = fmt::format("{}/{}", search.root, search.name);
+void refuse_two_sets(const DataSearch& search, const std::string& root) {
+  const std::string below = fmt::format("{}/{}", root, search.name);
   if (search.files.empty() || !what_is_missing(below, search).empty()) return;
   std::error_code error;
-  if (fs::equivalent(search.root, below, error)) return;
+  if (fs::equivalent(root, below, error)) return;
   for (const std::string& file : search.files) {
-    const std::string plain = fmt::format("{}/{}", search.root, file);
+    const std::string plain = fmt::format("{}/{}", root, file);
     const std::string path = search.packed ? with_or_without_gz(plain) : plain;
     if (!fs::exists(path, error)) continue;
     throw OptionError(search.option,
@@ -135,13 +140,30 @@ LookOnly::LookOnly() { look_only = true; }
 
 LookOnly::~LookOnly() { look_only = false; }
 
+void look_for_data_in(const std::string& folder) {
+  const std::lock_guard<std::mutex> lock(run_guard);
+  run_folder = folder;
+}
+
+std::string data_path(const std::string& path) {
+  const auto is_there = [](const std::string& place) {
+    std::error_code error;
+    return fs::exists(place, error) || fs::exists(place + ".gz", error);
+  };
+  if (path.empty() || fs::path(path).is_absolute() || is_there(path)) return path;
+  const std::lock_guard<std::mutex> lock(run_guard);
+  const std::string from_run = fmt::format("{}/{}", run_folder, path);
+  return !run_folder.empty() && is_there(from_run) ? from_run : path;
+}
+
 std::string find_data_folder(const DataSearch& search) {
   std::vector<std::string> tried;
   std::vector<std::string> places;
   const char* home = std::getenv("ATTNLAB_DATA");
   if (!search.root.empty()) {
-    refuse_two_sets(search);
-    places = {search.root, fmt::format("{}/{}", search.root, search.name)};
+    const std::string root = data_path(search.root);
+    refuse_two_sets(search, root);
+    places = {root, fmt::format("{}/{}", root, search.name)};
   } else {
     if (home != nullptr && *home != '\0') {
       places.push_back(fmt::format("{}/{}", home, search.name));

@@ -21,6 +21,12 @@ struct DataSearch {
   const char* option = "root";  ///< what the user calls `root`
 };
 
+/// From here on, relative paths of data that lead nowhere from the working folder are looked for in
+/// this one: that in which a run was begun, when it goes on or is evaluated. Empty: in none.
+void look_for_data_in(const std::string& folder);
+/// A path as it is found by that rule.
+std::string data_path(const std::string& path);
+
 /// The folder that holds all the files: `root` (or its subfolder `name`) where that is given, else
 /// $ATTNLAB_DATA/<name>, /usr/share/datasets/<name>, /usr/local/share/datasets/<name>.
 /// @throws DataMissingError that lists every place with what is missing there, and the hint;

@@ -191,7 +191,7 @@ Corpus open_corpus(const CorpusOptions& options, TextUnit unit) {
 }
 
 std::string found_data(const std::string& name, const char* option) {
-  std::vector<std::string> places = {name};
+  std::vector<std::string> places = {data_path(name)};
   const char* const home = std::getenv("ATTNLAB_DATA");
   if (home != nullptr && fs::path(name).is_relative()) {
     places.push_back(fmt::format("{}/{}", home, name));

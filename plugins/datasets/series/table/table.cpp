@@ -20,6 +20,7 @@
 #include "framework/base/foreign_text.h"
 #include "framework/base/random.h"
 #include "framework/base/text.h"
+#include "framework/data/formats/files.h"
 #include "framework/data/series/series.h"
 #include "framework/plugin.h"
 #include "plugins/datasets/series/table/table_file.h"
@@ -60,9 +61,10 @@ struct TableOptions {
   }
 };
 
-/// A file as it is named, or below $ATTNLAB_DATA. @throws DataMissingError with both places.
+/// A file as it is named (`data_path`), or below $ATTNLAB_DATA. @throws DataMissingError with both
+/// places.
 std::string find_table(const std::string& name, const char* option) {
-  std::vector<std::string> places = {name};
+  std::vector<std::string> places = {data_path(name)};
   const char* const home = std::getenv("ATTNLAB_DATA");
   if (home != nullptr && std::filesystem::path(name).is_relative()) {
     places.push_back(fmt::format("{}/{}", home, name));
