@@ -14,6 +14,7 @@
 
 #include "framework/base/cores.h"
 #include "framework/base/foreign_text.h"
+#include "framework/base/launched.h"
 #include "framework/base/threads.h"
 #include "framework/runs/metric_text.h"
 #include "framework/runs/run_lock.h"
@@ -114,8 +115,10 @@ std::vector<Unit> units_of(const std::vector<LaunchedCell>& cells, std::int64_t 
 
 /// Where runs are carried out one after the other.
 struct RunPlace {
-  explicit RunPlace(std::int64_t threads)
-      : environment{{"OMP_NUM_THREADS", std::to_string(threads)}}, server(environment) {}
+  RunPlace(std::size_t index, std::int64_t threads)
+      : environment{{"OMP_NUM_THREADS", std::to_string(threads)},
+                    {kRunPlace, std::to_string(index)}},
+        server(environment) {}
 
   std::map<std::string, std::string> environment;
   ForkServer server;
@@ -147,8 +150,8 @@ class LocalLaunch {
   void start(const std::vector<CoreShare>& shares) {
     std::vector<std::jthread> workers;  // joined on every way out
     try {
-      for (const CoreShare& share : shares) {
-        workers.push_back(start_thread([this, &share] { work(share); }));
+      for (std::size_t i = 0; i < shares.size(); ++i) {
+        workers.push_back(start_thread([this, i, &share = shares[i]] { work(i, share); }));
       }
     } catch (const ThreadError&) {
       stop_.stop();
@@ -168,10 +171,11 @@ class LocalLaunch {
     }
   }
 
-  void work(const CoreShare& share) {
+  /// @param index  of the place among those side by side
+  void work(std::size_t index, const CoreShare& share) {
     try {
       bind_this_thread(share.cores);  // the runs that this thread starts inherit it
-      RunPlace place(share.threads);
+      RunPlace place(index, share.threads);
       for (std::size_t i = next_++; i < units_.size(); i = next_++) {
         if (interrupted() || stop_.stopped()) return;
         if (units_[i].size() > 1 && run_together(units_[i], place)) continue;

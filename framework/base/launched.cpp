@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "framework/base/error.h"
@@ -105,8 +106,18 @@ std::optional<Launched> launched_as() {
   return launched_as([](const char* name) { return std::getenv(name); });
 }
 
-std::int64_t gpu_of(const std::optional<Launched>& launched, std::int64_t count) {
-  return launched ? launched->local % count : 0;
+std::int64_t gpu_of(const Variable& variable, std::int64_t count) {
+  const std::optional<Launched> launched = launched_as(variable);
+  const std::int64_t place =
+      parsed_number<std::int64_t>(set_value(variable, kRunPlace)).value_or(0);
+  if (!launched) return std::max<std::int64_t>(0, place) % count;
+  const std::int64_t each =
+      launched->by == "attnlab" ? launched->size : 1;  // of a run side by side
+  return (std::max<std::int64_t>(0, place) * each + launched->local) % count;
+}
+
+std::int64_t gpu_of(std::int64_t count) {
+  return gpu_of([](const char* name) { return std::getenv(name); }, count);
 }
 
 std::string first_host(const std::string& list) {

@@ -29,6 +29,9 @@ inline constexpr const char* kMeetingFile = "ATTNLAB_MEETING";
 /// Likewise: the number of the process that started them.
 inline constexpr const char* kLauncher = "ATTNLAB_LAUNCHER";
 
+/// Set for each of the runs that `-j` starts side by side: its place among them, from 0 on.
+inline constexpr const char* kRunPlace = "ATTNLAB_RUN_PLACE";
+
 /// By ATTNLAB_MEETING, RANK and WORLD_SIZE (attnlab's own), by RANK, WORLD_SIZE, MASTER_ADDR and
 /// MASTER_PORT (torchrun, and what does as it does), or by SLURM_PROCID and what else srun sets
 /// (MASTER_ADDR and MASTER_PORT count there, too). LOCAL_RANK or SLURM_LOCALID says which process
@@ -39,8 +42,10 @@ std::optional<Launched> launched_as(const Variable& variable);
 std::optional<Launched> launched_as();
 
 /// Which of its machine's GPUs a process takes, of `count`: processes of one run take them in turn,
-/// one by itself takes the first.
-std::int64_t gpu_of(const std::optional<Launched>& launched, std::int64_t count);
+/// and so do runs side by side. A run by itself takes the first.
+std::int64_t gpu_of(const Variable& variable, std::int64_t count);
+/// By the environment of this process.
+std::int64_t gpu_of(std::int64_t count);
 
 /// The first host of a list as Slurm writes it: "node[07-09,12],login" is node07.
 std::string first_host(const std::string& list);

@@ -61,7 +61,7 @@ at::Device device_of(const std::string& name) {
     throw ConfigError(
         "train.device: cuda: this LibTorch has no CUDA, or there is no GPU; use train.device=cpu");
   }
-  const std::int64_t index = gpu_of(launched_as(), at::detail::getCUDAHooks().getNumGPUs());
+  const std::int64_t index = gpu_of(at::detail::getCUDAHooks().getNumGPUs());
   return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(index));
 }
 
