@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # fuzz_hours.sh LOG...: what the logs of scripts/night.sh say of fuzzing, summed to a table of
-# Markdown for docs/results/fuzzing.md. What is kept and reached is of a target's last part. (A part
+# Markdown for docs/results/fuzzing.md. The lines reached are of a target's last part. (A part
 # with a finding ends there: its inputs are not known. What could not be done does not count.)
 set -euo pipefail
 (($# > 0)) || { echo "usage: $0 LOG..." >&2; exit 2; }
-echo '| target | hours | inputs | kept | lines reached | parts with a finding |'
-echo '|---|---|---|---|---|---|'
+echo '| target | hours | inputs | lines reached |'
+echo '|---|---|---|---|'
 awk '
   function grouped(n,   text) {  # 1,234,567
     text = sprintf("%.0f", n)
@@ -15,8 +15,8 @@ awk '
     return text
   }
   function row(name) {
-    printf "| %s | %.1f | %s | %s | %s | %d |\n", name, seconds[name] / 3600,
-      grouped(inputs[name]), grouped(kept[name]), reached[name], findings[name]
+    printf "| %s | %.1f | %s | %s |\n", name, seconds[name] / 3600, grouped(inputs[name]),
+      reached[name]
   }
   $2 ~ /_fuzz$/ && !/ UNDONE( |$)/ {
     name = substr($2, 1, length($2) - 5)
@@ -24,7 +24,7 @@ awk '
     spent = $3
     if (match($0, /[0-9]+ inputs in [0-9]+ s, [0-9]+ kept/)) {
       split(substr($0, RSTART, RLENGTH), word, " ")
-      inputs[name] += word[1]; spent = word[4]; kept[name] = word[6]
+      inputs[name] += word[1]; spent = word[4]
     }
     if (match($0, /[0-9]+ of [0-9]+ lines/)) {
       split(substr($0, RSTART, RLENGTH), word, " ")
@@ -42,7 +42,8 @@ awk '
     for (i = 1; i <= count; ++i) {
       row(names[i])
       seconds["all"] += seconds[names[i]]; inputs["all"] += inputs[names[i]]
-      kept["all"] += kept[names[i]]; findings["all"] += findings[names[i]]
+      if (findings[names[i]] > 0) found = found ", " names[i] " " findings[names[i]]
     }
     row("all")
+    print "\nParts with a finding: " (found == "" ? "none" : substr(found, 3)) "."
   }' "$@" | sed 's/|  |/| |/g'

@@ -21,7 +21,7 @@ PAPERS = {  # the start of a suite's name: the paper, and its tables
     "yam": ("Your Attention Matters", ["1", "2", "3"]),
     "ia": ("Indirect Attention", ["1", "2", "3"]),
 }
-IBOT = "ImageNet and the tested sets; weeks of eight GPUs for quest_ibot_b, which is trained once for tables A12 to A14"
+IBOT = "the tested sets, and table A12's quest_ibot_b, trained once for all three"
 WITHOUT_SUITE = {  # what it shows, whether it runs here, what it needs
     ("quest", "A10"): ("settings of table 8", "settings: compositions of table 8, parameters below", "as table 8"),
     ("quest", "A11"): ("settings of table 9", "settings: compositions of table 9, parameters below", "as table 9"),
@@ -30,8 +30,8 @@ WITHOUT_SUITE = {  # what it shows, whether it runs here, what it needs
 }
 HEAD = """# Tables of the papers
 Every table of QUEST, "Your Attention Matters" (YAM) and Indirect Attention (IA) that attnlab can express is a
-suite: `attnlab suite quest_table_1`. It shows the paper's numbers beside ours (`reference:`,
-[suites.md](suites.md)); its opening comment says what the paper leaves open.
+suite: `attnlab suite quest_table_1`. It shows the paper's numbers beside ours; its opening comment says what the
+paper leaves open.
 
 *Here* is two cores without a GPU. *Whole*: as published. *Reduced*: another suite asks the same of a smaller
 model, other data or a shorter training. Only a table that runs whole can confirm or refute a number. Times are
@@ -43,8 +43,7 @@ PARAMETERS = """
 ## Parameters
 Counts that papers print, and how many parameters the same experiment has here (`attnlab run NAME --dry-run`).
 Models of images were counted with made-up images of the same size, DeiT III's of 224 pixels; ViT-2B from one
-layer. ZINC, PascalVOC-SP, COCO-SP, Peptides-struct and PCQM-Contact were counted with another set, whose tables,
-maps and classes were exchanged.
+layer; ZINC, PascalVOC-SP, COCO-SP, Peptides-struct and PCQM-Contact with another set of the same sizes.
 
 """
 
@@ -120,7 +119,11 @@ def parameters(root):
             fail(f"{file}: expected 'published: {{parameters: N}}' and no other comment than '# counted: N: why'")
         count, counted, why = match.groups()
         printed = f"{int(count):,}" if count.isdigit() else f"{float(count) / 1e6:g} M"
-        rows.append([f"`{file.stem}`", printed, counted or "", why or ""])
+        name, same = f"`{file.stem}`", [printed, counted or "", why or ""]
+        if rows and rows[-1][1:] == same and counted:  # one model at two resolutions
+            rows[-1][0] += ", " + name
+        else:
+            rows.append([name, *same])
     return table(["Experiment", "Paper", "Here", "The difference"], rows)
 
 
