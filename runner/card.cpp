@@ -25,14 +25,14 @@ namespace po = boost::program_options;
 void declare_card(Usage& usage) {
   usage.synopsis = "attnlab card ID [--runs DIR ...] [--as LABEL] [--no-test] [-o FILE]";
   usage.about =
-      "Writes a model card of an attention as Markdown: what it is, its equation, options, what\n"
-      "it honours, the outcome of `attnlab plugin test`, and its results in every domain. ID is\n"
-      "a name (quest), lab/name or a Python file (mine.py). Results are those of\n"
-      "runs/cross_domain where it is there and --runs says nothing else.";
+      "Writes a model card of an attention as Markdown: what it is, its equation, options,\n"
+      "which masks and inputs it honours, the outcome of `attnlab plugin test`, and its results\n"
+      "in every domain. ID is a name (quest), lab/name or a Python file (mine.py). Results come\n"
+      "from runs/cross_domain, if it is there, unless --runs names other folders.";
   usage.options.add_options()("runs", po::value<Words>()->composing()->value_name("DIR"),
                               "folder with runs; may be repeated")(
       "as", po::value<std::string>()->value_name("LABEL"),
-      "what the runs call it; default: its name")("no-test", "leave the conformance test out")(
+      "its label in the runs; default: its name")("no-test", "skip the conformance test")(
       "output,o", po::value<std::string>()->value_name("FILE"),
       "file to write; default: standard output");
   usage.fewest_words = usage.most_words = 1;

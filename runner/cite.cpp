@@ -12,8 +12,8 @@ int cite_command(const Words& words) {
   Usage usage;
   usage.synopsis = "attnlab cite DIR ...";
   usage.about =
-      "Prints BibTeX of attnlab and of every work that the plugins of the runs in DIR ask to be\n"
-      "cited by: models, attentions, tasks, datasets. DIR is a run's folder, a suite's, or one "
+      "Prints BibTeX of attnlab and of every work that the plugins of the runs in DIR ask to\n"
+      "cite: models, attentions, tasks, datasets. DIR is a run's folder, a suite's, or one\n"
       "above.";
   usage.fewest_words = 1;
   usage.most_words = kAnyNumber;

@@ -16,13 +16,12 @@ void declare_compare(Usage& usage) {
   usage.synopsis =
       "attnlab compare DIR... [--baseline LABEL] [--metric NAME] [--test NAME] [--json]";
   usage.about =
-      "Compares the attentions of finished runs. DIR is a run's folder or one with runs below it\n"
-      "(runs/SUITE). First the frozen configurations are compared: where runs differ in more than\n"
-      "the attention, that is shown and the exit code is 2. Then means with intervals, tests\n"
-      "paired by seed (--pair example: also by example), effect sizes, and, of two experiments\n"
-      "on, ranks. Defaults are those of the suite's `compare:` section. Reads files only: needs "
-      "no\n"
-      "LibTorch.";
+      "Compares the attentions of finished runs. DIR is a run's folder or one with runs below\n"
+      "it (runs/SUITE). First the frozen configurations are compared: if runs differ in more\n"
+      "than the attention, that is printed and the exit code is 2. Then means with intervals,\n"
+      "tests paired by seed (--pair example: also by example), effect sizes, and, from two\n"
+      "experiments on, ranks. The suite's `compare:` section has the defaults. Reads files\n"
+      "only: needs no LibTorch.";
   add_compare_options(usage);
   add_pair_option(usage);
   usage.options.add_options()("format", po::value<std::string>()->value_name("text|md|json"),

@@ -15,17 +15,18 @@ void add_compare_options(Usage& usage, bool metrics) {
   auto add = usage.options.add_options();
   add("baseline", text("LABEL"), "attention to compare with; default: the suite's, else standard");
   if (metrics) {
-    add("metric", text("NAME"), "or headline (default): what each experiment's task is judged by");
+    add("metric", text("NAME"),
+        "a metric, or headline (default): the metric that each task is judged by");
     add("better", text("WHICH"), "higher or lower; default: as the task states");
   }
   add("test", text("NAME"), "wilcoxon, t or permutation; default: the suite's, else wilcoxon");
-  add("correct", text("NAME"), "holm (default) or none");
+  add("correct", text("NAME"), "correction for several comparisons: holm (default) or none");
   add("level", text("P"), "significance level; default: 0.05");
 }
 
 void add_pair_option(Usage& usage) {
   usage.options.add_options()("pair", po::value<std::string>()->value_name("seed|example"),
-                              "example: also test answers to the same examples, by the "
+                              "example: also test answers to the same examples, from the "
                               "predictions that evaluations kept");
 }
 

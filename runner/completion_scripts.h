@@ -1,7 +1,7 @@
 // The shells' halves of completion. They hand the words to `attnlab completion complete` and show
 // what it answers: first "words", "files" or "folders" (what may stand there beside the
-// candidates), then a candidate a line, with a tab and a few words about it where there are some. A
-// candidate that ends with '=', '.' or '/' wants more, so no space follows it.
+// candidates), then one candidate per line, with a tab and a few words about it where there are
+// some. A candidate that ends with '=', '.' or '/' wants more, so no space follows it.
 #pragma once
 
 namespace attnlab {

@@ -35,8 +35,8 @@ int show(const Words& words) {
   usage.about =
       "Prints an experiment with everything filled in. The output is itself a valid\n"
       "experiment. FILE is a file or the name of one below configs/experiments.";
-  usage.options.add_options()("origins",
-                              "instead, file:line:column of every value, with its earlier values");
+  usage.options.add_options()(
+      "origins", "instead print file:line:column of every value, with its earlier values");
   usage.fewest_words = usage.most_words = 1;
   usage.takes_overrides = true;
   const Arguments arguments = parse_arguments(words, usage);
@@ -71,9 +71,9 @@ int explain_key(const Words& words) {
   usage.synopsis = "attnlab config explain FILE [KEY] [key=value ...] [--json]";
   usage.about =
       "Prints the history of a value, oldest step first: each place that set it, changed it,\n"
-      "removed it or refers to another value. KEY is written with dots (train.optimizer.lr); of a\n"
-      "map, or without KEY, everything below is explained. FILE is an experiment, a suite or a\n"
-      "run's folder. Files with errors are explained as far as they go.";
+      "removed it or refers to another value. KEY is written with dots (train.optimizer.lr);\n"
+      "for a map, or without KEY, everything below it is explained. FILE is an experiment, a\n"
+      "suite or a run's folder. Files with errors are explained as far as possible.";
   usage.options.add_options()("json", "as JSON");
   usage.fewest_words = 1;
   usage.most_words = 2;
@@ -105,12 +105,12 @@ int schema(const Words& words) {
   usage.synopsis =
       fmt::format("attnlab config schema [{}] [EXPERIMENT|SUITE ...]", join(schema_kinds(), "|"));
   usage.about =
-      "Prints a JSON Schema (draft 2020-12) of a kind of file, experiment unless another is "
-      "named:\n"
-      "keys, types, ranges, choices, defaults and help, options by plugin. `base` is a part of an\n"
-      "experiment, for others to extend; model, attention, task and dataset are what stands below\n"
-      "that key. Editors complete and check with it; write it anew when plugins come or change.\n"
-      "Of Python files that the compositions behind the kind name it has the options, too.";
+      "Prints a JSON Schema (draft 2020-12) for a kind of file, by default an experiment: keys,\n"
+      "types, ranges, choices, defaults and help, options of each plugin. `base` is a part of\n"
+      "an experiment, for others to extend; model, attention, task and dataset are the values\n"
+      "of these keys. Editors use it to complete and check; write it again when plugins come or\n"
+      "change. It also has the options of Python files that the compositions after the kind\n"
+      "name.";
   usage.most_words = kAnyNumber;
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;

@@ -102,10 +102,10 @@ nlohmann::json ask_engine(Findings& out) {
     out.problem(fmt::format("a plugin fails while data are looked for; the last dataset that was "
                             "asked is {}: {}",
                             asked, said),
-                "take that dataset's plugin, or its composition, out of its folder, or mend it");
+                "take that dataset's plugin, or its composition, out of its folder, or repair it");
     return answer;
   }
-  out.problem("what computes cannot start: " + said,
+  out.problem("LibTorch cannot be loaded: " + said,
               "install LibTorch and what else third_party/README.md lists, then build attnlab "
               "again; where memory or threads are too few, raise their limit");
   return nullptr;
@@ -382,13 +382,11 @@ int doctor_command(const Words& words) {
   Usage usage;
   usage.synopsis = "attnlab doctor [DIR] [--json]";
   usage.about =
-      "Says on one page what a run has here: versions, LibTorch and where it comes from, BLAS and\n"
-      "its kernels, instruction sets, threads, memory and their limits, CUDA, Python, data that "
-      "are\n"
-      "here or missing, plugin folders, runs below DIR (default: runs) that are being run, and "
-      "disk\n"
-      "space. What is wrong stands at the end, each with its remedy. Missing data, and runs that\n"
-      "are being run, are not wrong. Exit code 1: something is wrong.";
+      "Shows on one page what a run finds on this machine: versions, LibTorch and where it\n"
+      "comes from, BLAS and its kernels, instruction sets, threads, memory and their limits,\n"
+      "CUDA, Python, data that are here or missing, plugin folders, active runs below DIR\n"
+      "(default: runs), and disk space. Problems stand at the end, each with its remedy.\n"
+      "Missing data and active runs are not problems. Exit code 1: there are problems.";
   usage.options.add_options()("json", "print JSON");
   usage.most_words = 1;
   const Arguments arguments = parse_arguments(words, usage);

@@ -141,7 +141,7 @@ void WorkWatch::look() {
     const double passed = seconds_since(std::exchange(last, Clock::now()));
     if (clock.look(activity_so_far(), passed).in_kernel < patience_) continue;
     if (const std::optional<std::string> advice = advice_()) {
-      end_with("attnlab: a call of LibTorch or OpenBLAS hangs: it asks for memory and gets none" +
+      end_with("attnlab: a call of LibTorch or OpenBLAS hangs: it asks for memory without success" +
                *advice + "\n");
     }
   }

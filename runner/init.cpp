@@ -62,9 +62,9 @@ int init_command(const Words& words) {
   Usage usage;
   usage.synopsis = "attnlab init [DIR]";
   usage.about =
-      "Writes a small project into DIR (default: the working folder): an experiment, a suite that\n"
-      "compares two attentions on it, and a README with the commands to begin with. It runs as it\n"
-      "is, on made-up images. Nothing is overwritten.";
+      "Writes a small project into DIR (default: the working folder): an experiment, a suite\n"
+      "that compares two attentions on it, and a README with the first commands. It runs\n"
+      "without changes, on made-up images. Nothing is overwritten.";
   usage.most_words = 1;
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;

@@ -90,8 +90,9 @@ int list_command(const Words& words) {
   usage.synopsis = "attnlab list [attention|model|task|dataset] [--json] [--explain] [--installed]";
   usage.about = "Lists plugins. Reads their manifests only; no plugin code runs.";
   usage.options.add_options()("json", "whole manifests as JSON")(
-      "explain", "every folder and file that was looked at, and why it was taken or refused")(
-      "installed", "those that attnlab plugin install put in: versions, keys, what refuses them");
+      "explain",
+      "show every folder and file that was searched, and why it was accepted or refused")(
+      "installed", "plugins that attnlab plugin install installed: versions, keys, problems");
   usage.most_words = 1;
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;

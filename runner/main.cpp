@@ -35,11 +35,11 @@ namespace {
 constexpr const char* kHelp = R"(attnlab: compare attention mechanisms across domains
 usage: attnlab COMMAND ...
 
-Look around
+Explore
   list [KIND]                   plugins: attentions, models, tasks, datasets
-  describe ID                   what a plugin is, takes and gives
+  describe ID                   a plugin's options, inputs and outputs
   data show EXPERIMENT          a picture of what the model sees, with labels
-  doctor                        what is here, what is wrong, and what helps
+  doctor                        check this machine: what is wrong, what helps
 
 Write and check an experiment
   init [DIR]                    a small project: experiment, suite, README
@@ -54,7 +54,7 @@ Train and compare
   run EXPERIMENT                train and evaluate
   suite SUITE                   run a comparison and print its table
   sweep EXPERIMENT key=a,b      run an experiment over a grid of values
-  status DIR                    where the runs of a suite or sweep stand
+  status DIR                    progress of the runs of a suite or sweep
   compare DIR ...               do attentions differ: means, tests, ranks
   power DIR --difference D      how many seeds a difference needs
 
@@ -62,47 +62,47 @@ Publish results
   report DIR ...                a page, a paper's table or records of runs
   page DIR ...                  each attention in every domain, on one page
   card ID                       a model card: equation, traits, results
-  cite DIR                      BibTeX of all that runs used
-  runs store DIR ... --to DIR   finished runs as small files, used again
+  cite DIR                      BibTeX of everything that runs used
+  runs store DIR ... --to DIR   results of finished runs, to use them again
 
 Use a trained run
-  eval RUN_DIR [ENTRY ...]      evaluate it again, on other data too
-  sample RUN_DIR                text of a language model
-  detect RUN_DIR --image FILE   boxes of a detector on your pictures
+  eval RUN_DIR [ENTRY ...]      evaluate it again, also on other data
+  sample RUN_DIR                generate text with a language model
+  detect RUN_DIR --image FILE   detect objects in your pictures
   segment RUN_DIR --image FILE  a class for each pixel of your picture
   show RUN_DIR                  test examples with answers, for the report
 
 Study an attention
   bench attention [ID ...]      time and memory, as ratios to standard attention
-  study snr                     signal and noise, by closed form too
-  attention apply --use ID      one attention on the tensors of a file
+  study snr                     signal-to-noise ratio of the output
+  attention apply --use ID      apply one attention to the tensors of a file
 
 Write a plugin
-  new KIND NAME                 a folder to begin a plugin of your own
+  new KIND NAME                 a folder to start your own plugin
   plugin test ID|PATH           check a plugin against its contract
 
 Share with other labs
   plugin pack FOLDER            one file that another lab can install
   plugin install NAME|FILE|URL  install plugins of other labs, checked
-  plugin upgrade [NAME ...]     newer versions from the indices added
+  plugin upgrade [NAME ...]     newer versions from the added indices
   plugin remove NAME ...        remove installed plugins
   plugin rollback NAME ...      go back to the version before
-  plugin verify [NAME ...]      are they as they were installed?
-  plugin rebuild [NAME ...]     build anew what an update made unfit
-  plugin search WORD            find bundles in the indices added
-  key new LAB                   a key that signs what your lab publishes
-  key add FILE|KEY              know another lab's key
+  plugin verify [NAME ...]      are installed plugins unchanged?
+  plugin rebuild [NAME ...]     build again after an update
+  plugin search WORD            find bundles in the added indices
+  key new LAB                   a key to sign what your lab publishes
+  key add FILE|KEY              trust another lab's key
   key list                      keys that are known here
-  key revoke KEY-ID|FILE        trust a key no more
+  key revoke KEY-ID|FILE        stop trusting a key
   index make FOLDER             publish a folder of bundles
   index add URL|FOLDER          search and install from a lab's index
-  index update                  take newer copies of all indices
+  index update                  get newer copies of all indices
   index list                    indices that were added
   index remove URL|FOLDER       forget an index
   suite pack DIR                results in one file that another lab can repeat
   reproduce FILE                run another lab's results here, and compare
 
-`attnlab help COMMAND` tells more, `attnlab version` what this is built with.
+`attnlab help COMMAND` tells more; `attnlab version` shows the build.
 Exit codes: 0 done, 1 a run failed, 2 usage or configuration, 3 not complete
 (suite, reproduce, runs store), 4 data missing (run --dry-run, probe), 5 too
 little memory or too few threads to start, 130 interrupted.
@@ -113,7 +113,7 @@ std::string version_text() {
   const Stamp built = read_stamp(Installation::of_this_program().library());
   const std::string& cuda = built.at("cuda");
   return fmt::format(
-      "attnlab {}\nrevision {} of what computes, contract {}\nLibTorch {}, {}\n{}, build {}\n",
+      "attnlab {}\nframework revision {}, contract {}\nLibTorch {}, {}\n{}, build {}\n",
       ATTNLAB_VERSION, framework_revision(), built.at("contract"), built.at("libtorch"),
       cuda.empty() ? "without CUDA" : "CUDA " + cuda, built.at("compiler"), built.at("build"));
 }
@@ -222,8 +222,7 @@ int run_program(const Words& words) {
   const bool written = flushed && std::ferror(stdout) == 0;
   if (written || code != kDone) return code;
   std::cerr
-      << "attnlab: standard output: cannot write (a full disk, or closed?); what it was to hold is "
-         "lost\n";
+      << "attnlab: standard output: cannot write (a full disk, or closed?); the output is lost\n";
   return kRunFailed;
 }
 

@@ -175,17 +175,15 @@ int new_command(const Words& words) {
       "attnlab new attention|model|task|dataset NAME [--lab LAB] [--out DIR]\n"
       "       attnlab new attention|model|dataset NAME --python [--out FILE]";
   usage.about =
-      "Writes a folder that is a plugin of its own: source, test, CMake file, README, licence and "
-      "a\n"
-      "CI file. It builds against an installed attnlab, passes attnlab plugin test, and attnlab\n"
-      "plugin pack makes one file of it. Begin your own by changing it. With --python it is one "
-      "file,\n"
-      "which runs without a compiler (docs/python.md).";
+      "Writes a folder with a new plugin: source, test, CMake file, README, licence and a CI\n"
+      "file. It builds against an installed attnlab, passes attnlab plugin test, and attnlab\n"
+      "plugin pack makes one file of it. Change it into your own plugin. With --python the\n"
+      "plugin is one file, which needs no compiler (docs/python.md).";
   usage.options.add_options()("lab",
                               po::value<std::string>()->value_name("LAB")->default_value("mylab"),
-                              "what stands before the slash of its id")(
+                              "the part before the slash of its id")(
       "out", po::value<std::string>()->value_name("DIR"),
-      "the folder; ./NAME unless given. With --python the file; ./NAME.py")(
+      "the folder; default: ./NAME. With --python the file; default: ./NAME.py")(
       "python", "an attention, a model or a dataset in one Python file");
   usage.fewest_words = usage.most_words = 2;
   const Arguments arguments = parse_arguments(words, usage);

@@ -15,17 +15,16 @@ namespace po = boost::program_options;
 void declare_page(Usage& usage) {
   usage.synopsis = "attnlab page DIR... [--output DIR] [--title TEXT]";
   usage.about =
-      "Writes the page over domains of runs: a table of attentions by domains, each cell the\n"
-      "difference to the baseline in that domain's own unit with interval and verdict; cost, "
-      "ranks\n"
-      "over domains, a summary of standardised differences, published claims. DIR is a run's\n"
-      "folder or one with runs below it (runs/cross_domain). Columns and claims are those of the\n"
-      "suite's `page:`; without one each experiment is a column. Writes page.html, page.md,\n"
+      "Writes a page that compares attentions over domains: a table whose cells are the\n"
+      "difference to the baseline, in the domain's own unit, with interval and verdict; cost,\n"
+      "ranks over domains, a summary of standardised differences, published claims. DIR is a\n"
+      "run's folder or one with runs below it (runs/cross_domain). The suite's `page:` has\n"
+      "columns and claims; without it each experiment is a column. Writes page.html, page.md,\n"
       "page.json, page.tex (for a paper), page.svg (for a talk) and ranks.svg into the folder\n"
       "that --output names, else into the first DIR. Reads files only: needs no LibTorch.";
   usage.options.add_options()("output,o", po::value<std::string>()->value_name("DIR"),
-                              "where the files go; must exist")(
-      "title", po::value<std::string>()->value_name("TEXT"), "of the page");
+                              "folder for the files; must exist")(
+      "title", po::value<std::string>()->value_name("TEXT"), "title of the page");
   add_compare_options(usage, /*metrics=*/false);
   usage.fewest_words = 1;
   usage.most_words = kAnyNumber;

@@ -36,12 +36,12 @@ constexpr const char* kHelp = R"(usage: attnlab plugin COMMAND
   attnlab plugin test ID|PATH [key=value ...]   check a plugin against its contract
   attnlab plugin pack FOLDER|FILE.py            one file that another lab can install
   attnlab plugin install FILE|FOLDER|URL|NAME   install plugins of other labs, checked
-  attnlab plugin upgrade [NAME ...]             newer versions from the indices added
+  attnlab plugin upgrade [NAME ...]             newer versions from the added indices
   attnlab plugin remove NAME ...                remove installed plugins
   attnlab plugin rollback NAME ...              go back to the version before
-  attnlab plugin verify [NAME|FILE ...]         are installed plugins as they were installed?
-  attnlab plugin rebuild [NAME ...]             build anew what an update made unfit
-  attnlab plugin search WORD                    find bundles in the indices added
+  attnlab plugin verify [NAME|FILE ...]         are installed plugins unchanged?
+  attnlab plugin rebuild [NAME ...]             build again after an update
+  attnlab plugin search WORD                    find bundles in the added indices
 
 `attnlab plugin COMMAND --help` tells more.
 )";
@@ -264,13 +264,13 @@ Usage test_usage() {
       "key=value sets its options. The exit code is 1 when a check fails. docs/conformance.md "
       "says\n"
       "what each check does.";
-  usage.options.add_options()("experiment", po::value<std::string>()->value_name("EXPERIMENT"),
-                              "try it with this experiment's data (a task also with its model) and "
-                              "options instead of made-up ones")(
+  usage.options.add_options()(
+      "experiment", po::value<std::string>()->value_name("EXPERIMENT"),
+      "use this experiment's data (for a task also its model) and options instead of made-up ones")(
       "only", po::value<Words>()->value_name("CHECK")->composing(),
-      "this check alone; may be given several times")("list", "name the checks, run none")(
+      "run only this check; may be given several times")("list", "list the checks, run none")(
       "time-limit", po::value<double>()->value_name("SECONDS")->default_value(60, "60"),
-      "a check that runs longer has failed")(
+      "a check that runs longer fails")(
       "jobs", po::value<std::int64_t>()->value_name("N")->default_value(0, "0"),
       "checks at a time; 0: one per core, at most 8")("json", "results as JSON");
   usage.fewest_words = usage.most_words = 1;

@@ -16,11 +16,12 @@ Usage power_usage() {
   usage.synopsis =
       "attnlab power DIR... --difference D [--power P] [--metric NAME] [--test NAME] [--json]";
   usage.about =
-      "Says for each two attentions how many seeds a difference of D needs to be found with the\n"
-      "probability P, by the test that `attnlab compare` makes, and which difference the seeds at\n"
-      "hand can show. D is in the unit that tables have: points of accuracy, nats. The spread is\n"
-      "that of the finished runs below DIR, of which each attention needs two seeds. State the\n"
-      "difference that would matter to you, not the one that was found. Reads files only.";
+      "Power analysis: says for each pair of attentions how many seeds are needed to find a\n"
+      "difference of D with probability P, by the test of `attnlab compare`, and which\n"
+      "difference the present seeds can show. D is in the unit of the tables: points of\n"
+      "accuracy, nats. The spread comes from the finished runs below DIR; each attention needs\n"
+      "two seeds. Give the difference that would matter to you, not the one that was found.\n"
+      "Reads files only.";
   usage.options.add_options()("difference", po::value<double>()->value_name("D"),
                               "the difference that would matter, above 0")(
       "power", po::value<double>()->value_name("P")->default_value(0.8, "0.8"),

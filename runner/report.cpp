@@ -35,21 +35,19 @@ void declare_report(Usage& usage) {
       "attnlab report DIR... [--format html|md|latex|csv|json] [--output FILE] [--bib FILE]\n"
       "       [--stills FOLDER [--view TURN,TILT] [--hide CLASS ...]]";
   usage.about =
-      "Writes a report of runs, whatever state they are in. DIR is a run's folder or one with "
-      "runs\n"
-      "below it (runs/SUITE). html is one page that works offline: finding, grid, distributions,\n"
-      "curves, layers, costs, tests, ranks, settings, failed runs; without --output table.csv has\n"
-      "the numbers of its tables, beside it. latex is a table for a paper;\n"
-      "csv has a line a run; json has everything. Without --output: DIR/report.html, .md, .tex,\n"
-      ".csv or .json, below the first DIR; - is standard output. Without --format: by the ending\n"
-      "of --output, else html. --stills writes pictures of the clouds that `attnlab show` kept, "
-      "too.\n"
-      "Reads files only: needs no LibTorch.";
+      "Writes a report of runs, finished or not. DIR is a run's folder or one with runs below\n"
+      "it (runs/SUITE). html is one page that works offline: finding, grid, distributions,\n"
+      "curves, layers, costs, tests, ranks, settings, failed runs; without --output, table.csv\n"
+      "beside it has the numbers of its tables. latex is a table for a paper; csv has one line\n"
+      "per run; json has everything. Without --output: DIR/report.html, .md, .tex, .csv or\n"
+      ".json, below the first DIR; - is standard output. Without --format: by the ending of\n"
+      "--output, else html. --stills also writes pictures of the clouds that `attnlab show`\n"
+      "kept. Reads files only: needs no LibTorch.";
   const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
   usage.options.add_options()("format", text("html|md|latex|csv|json"), "default: html")(
       "output,o", text("PATH"), "file to write; -: standard output")(
       "bib", text("PATH"), "with latex: write the plugins' citations there, as BibTeX")(
-      "title", text("TEXT"), "of the page")(
+      "title", text("TEXT"), "title of the page")(
       "stills", text("FOLDER"),
       "write still pictures of clouds there, for a paper: an SVG by label, prediction, error and "
       "attention")("view", text("TURN,TILT"),

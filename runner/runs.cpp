@@ -30,19 +30,18 @@ Usage store_usage() {
   Usage usage;
   usage.synopsis = "attnlab runs store DIR... --to DIR [--replace]";
   usage.about =
-      "Writes what finished runs were and what came of them, without checkpoints, curves and\n"
-      "logs: a JSON file a run, some kilobytes, EXPERIMENT/ATTENTION/SEED-HASH.json. A\n"
-      "suite whose `stored:` names the folder takes them for its runs where configuration, data,\n"
-      "versions of plugins and of the framework's numbers agree, here or on another machine. DIR "
-      "is a run's folder\n"
-      "or one with runs below it. Runs that are not finished are left out, and so are those that\n"
-      "were stored results themselves. One that cannot be stored is named, the others are stored,\n"
-      "and the command ends with 3.";
+      "Writes configurations and results of finished runs, without checkpoints, curves and\n"
+      "logs: one JSON file per run, some kilobytes, EXPERIMENT/ATTENTION/SEED-HASH.json. A\n"
+      "suite whose `stored:` names the folder uses them in place of runs if configuration,\n"
+      "data, versions of plugins and of the framework's numbers agree, here or on another\n"
+      "machine. DIR is a run's folder or one with runs below it. Unfinished runs are left out,\n"
+      "and so are runs that came from stored results. If a run cannot be stored, it is named,\n"
+      "the others are stored, and the exit code is 3.";
   usage.options.add_options()("to", po::value<std::string>()->value_name("DIR"),
-                              "where the files go; made where it is missing")(
+                              "folder for the files; created if missing")(
       "replace",
-      "remove other stored files of the same experiment, attention and seed; and overwrite one "
-      "whose run was made with other versions of plugins, or that cannot be read");
+      "remove other stored files of the same experiment, attention and seed; also overwrite a file "
+      "that cannot be read, or whose run had other versions of plugins");
   usage.fewest_words = 1;
   usage.most_words = kAnyNumber;
   return usage;
@@ -147,7 +146,7 @@ int store_command(const Words& words) {
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;
   const std::string folder = arguments.text("to", "");
-  if (folder.empty()) throw ConfigError("runs store: say where to: --to DIR");
+  if (folder.empty()) throw ConfigError("runs store: --to DIR is missing");
   const RunCollection collection = find_runs(arguments.words);
   Counts counts;
   for (const RunRecord& run : collection.runs) {

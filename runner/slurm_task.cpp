@@ -122,8 +122,8 @@ int slurm_task_command(const Words& words) {
   Usage usage;
   usage.synopsis = "attnlab slurm-task CELLS [--fail-fast]";
   usage.about =
-      "Carries out the cell that the task's number names, inside a Slurm array job. Job scripts\n"
-      "that `attnlab suite --launcher slurm` writes call it.";
+      "Runs the cell with the task's number, inside a Slurm array job. The job scripts of\n"
+      "`attnlab suite --launcher slurm` call this command.";
   usage.options.add_options()("fail-fast", "cancel the whole job when the run fails");
   usage.fewest_words = usage.most_words = 1;
   const Arguments arguments = parse_arguments(words, usage);

@@ -13,9 +13,9 @@ int status_command(const Words& words) {
   usage.about =
       "Says how many runs below DIR (a suite's, a sweep's, a run's folder, or one above) are\n"
       "running, queued, killed, interrupted, failed, unreadable, pending, stale, skipped,\n"
-      "incompatible, no data, no plugin, diverged, done or superseded, and where each that is not\n"
-      "done stands. Reads files, and asks Slurm (squeue, sacct) about runs that were submitted to\n"
-      "it.";
+      "incompatible, no data, no plugin, diverged, done or superseded, and lists each run that\n"
+      "is not done. Reads files, and asks Slurm (squeue, sacct) about runs that were submitted\n"
+      "to it.";
   usage.options.add_options()("json", "print JSON");
   usage.fewest_words = usage.most_words = 1;
   const Arguments arguments = parse_arguments(words, usage);

@@ -35,15 +35,15 @@ int suite_command(const Words& words) {
       "       [--until-width W --max-seeds N] [--out DIR] [--progress MODE] [--launcher NAME]";
   usage.about =
       "Runs every experiment of a suite with every attention and seed, each in a process of its\n"
-      "own, and prints a table. Finished runs are not run again, interrupted and killed ones go\n"
-      "on, failed ones are left until --rerun failed, and runs whose plugin files, data or\n"
-      "framework have changed are stale: left until --rerun stale. SUITE is a file or the name\n"
-      "of one below configs/suites; key=value changes the suite's own keys.\n"
+      "own, and prints a table. Finished runs are not repeated; interrupted and killed runs go\n"
+      "on; failed runs are left until --rerun failed. Runs whose plugin files, data or\n"
+      "framework have changed are stale: they are left until --rerun stale. SUITE is a file or\n"
+      "the name of one below configs/suites; key=value changes the suite's own keys.\n"
       "Examples: seeds=[0]  set.train.epochs=1  'grid.lr=[1e-3]'  -j 4  --dry-run";
   add_suite_options(usage);
-  usage.options.add_options()(
-      "quick",
-      "the suite's quick form, SUITE_quick.yaml beside it: does it run, not what is better");
+  usage.options.add_options()("quick",
+                              "the suite's quick form, SUITE_quick.yaml beside it: shows whether "
+                              "it runs, not what is better");
   add_until_options(usage);
   usage.fewest_words = usage.most_words = 1;
   usage.takes_overrides = true;

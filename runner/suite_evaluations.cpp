@@ -59,10 +59,10 @@ void note_not_evaluated(Suite& suite, const std::vector<LeftEntries>& left,
     for (const LeftEntries* one : some) {
       labels.push_back(RunFolder::label(one->cell->experiment, one->cell->seed));
     }
-    suite.notes.push_back(fmt::format(
-        "{}: not evaluated: {}; an older result counts, of other settings or points, where there "
-        "is one. {}",
-        first_of(labels), names, remedy(*some.front())));
+    suite.notes.push_back(
+        fmt::format("{}: not evaluated: {}; an older result, of other settings or points, counts "
+                    "if there is one. {}",
+                    first_of(labels), names, remedy(*some.front())));
   }
 }
 

@@ -129,7 +129,8 @@ std::string left_text(const Cell& cell) {
     case CellAction::failed:
       return fmt::format("failed before: {}\n  --rerun failed runs it again", cell.reason);
     case CellAction::stale:
-      return fmt::format("stale: {}\n  --rerun stale runs it anew; the old {} stays{}", cell.reason,
+      return fmt::format("stale: {}\n  --rerun stale runs it again; the old {} stays{}",
+                         cell.reason,
                          stored_source(cell.folder.path()).empty() ? "run" : "result's file",
                          cell.other_revision ? "\n  --accept-revision counts it as it is" : "");
     case CellAction::busy:
@@ -424,12 +425,12 @@ void add_suite_options(Usage& usage) {
   add_runs_folder(usage);
   usage.options.add_options()(
       "rerun", po::value<Words>()->composing()->value_name("failed|stale"),
-      "failed: run failed cells and evaluations again; stale: run cells anew whose plugin, data or "
-      "framework changed; may be repeated")(
+      "failed: run failed cells and evaluations again; stale: run cells again whose plugin, data "
+      "or framework changed; may be given several times")(
       "accept-revision",
-      "count finished runs of other revisions of the framework, too, and record that; and stored "
-      "results of another version of its numbers")(
-      "dry-run", "check every cell, measure a few steps, say what would be run; write nothing")(
+      "also accept finished runs of other framework revisions and stored results of another "
+      "version of its numbers, and record that")(
+      "dry-run", "check every cell, measure a few steps, report what would run; write nothing")(
       "progress", po::value<std::string>()->value_name("MODE"),
       "auto (default), bar, plain, json or none");
   add_launch_options(usage);

@@ -68,12 +68,12 @@ Comparison compared(const Suite& suite, double level, const Catalogue& catalogue
 }  // namespace
 
 void add_until_options(Usage& usage) {
-  usage.options.add_options()(
-      "until-width", po::value<double>()->value_name("W"),
-      "with --max-seeds: add seeds until the interval of every difference to the baseline is at "
-      "most so wide, in the unit of the table (points); intervals and tests are corrected for "
-      "looking several times")("max-seeds", po::value<std::int64_t>()->value_name("N"),
-                               "with --until-width: the most seeds");
+  usage.options.add_options()("until-width", po::value<double>()->value_name("W"),
+                              "with --max-seeds: add seeds until the interval of every difference "
+                              "to the baseline is at most this wide, in the unit of the table "
+                              "(points); intervals and tests are corrected for repeated looks")(
+      "max-seeds", po::value<std::int64_t>()->value_name("N"),
+      "with --until-width: maximum number of seeds");
 }
 
 std::optional<UntilWidth> until_width(const Arguments& arguments) {
@@ -133,9 +133,9 @@ int run_until(const UntilWidth& until, const SuiteLoader& loader, const Argument
     const Comparison comparison = compared(planned, level, catalogue);
     if (!common_metric(comparison)) {
       throw ConfigError(
-          "--until-width: the experiments are judged by different metrics, so that one width "
-          "cannot "
-          "be meant; name a metric that all have (compare.metric=NAME), or take fewer experiments");
+          "--until-width: the experiments are judged by different metrics, so one width does not "
+          "apply to all; name a metric that all have (compare.metric=NAME), or take fewer "
+          "experiments");
     }
     const std::optional<WidestInterval> widest = widest_interval(comparison);
     if (!widest) {
@@ -152,7 +152,7 @@ int run_until(const UntilWidth& until, const SuiteLoader& loader, const Argument
               << std::flush;
     if (reached) return kDone;
   }
-  std::cerr << "attnlab: --max-seeds ended it: differences are less certain than was asked for\n";
+  std::cerr << "attnlab: stopped at --max-seeds: intervals are wider than --until-width\n";
   return kIncomplete;
 }
 

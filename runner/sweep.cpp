@@ -17,19 +17,21 @@ Usage sweep_usage() {
       "attnlab sweep EXPERIMENT [key=value ...] [--seeds LIST] [--name NAME] [--baseline LABEL]\n"
       "       [-j N] [--rerun WHICH] [--dry-run] [--out DIR] [--progress MODE] [--launcher NAME]";
   usage.about =
-      "Runs an experiment with every combination of values, each run in a process of its own, and\n"
-      "prints a table. A key may be short where only one ends with it: lr is train.optimizer.lr.\n"
+      "Runs an experiment with every combination of values, each run in a process of its own,\n"
+      "and prints a table. A key may be shortened if only one key ends with it: lr is\n"
+      "train.optimizer.lr.\n"
       "  lr=1e-4,3e-4               a list\n"
       "  'x=range(0,1,0.25)'        0, 0.25, 0.5, 0.75, 1\n"
       "  'lr=logspace(1e-4,1e-1,4)' 1e-4, 1e-3, 1e-2, 1e-1\n"
       "  'zip(a=[1,2],b=[3,4])'     side by side: (1, 3), (2, 4)\n"
       "  attention=standard,quest   the table's attentions\n"
       "  epochs=2                   one value, at every point; 'seq=[1,2]' is one value too\n"
-      "It goes on, and leaves failed and stale runs, as attnlab suite does.";
-  usage.options.add_options()("seeds", po::value<std::string>()->value_name("LIST"),
-                              "such as 0-4,7, or [3] for one; default: the experiment's own")(
+      "Like attnlab suite it continues interrupted runs and leaves failed and stale ones.";
+  usage.options.add_options()(
+      "seeds", po::value<std::string>()->value_name("LIST"),
+      "seeds, such as 0-4,7, or [3] for one; default: the experiment's own")(
       "name", po::value<std::string>()->value_name("NAME"),
-      "of the folder below --out; default: EXPERIMENT-sweep")(
+      "name of the folder below --out; default: EXPERIMENT-sweep")(
       "baseline", po::value<std::string>()->value_name("LABEL"),
       "attention to compare with; default: standard, else the first");
   add_suite_options(usage);

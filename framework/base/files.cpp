@@ -58,7 +58,7 @@ std::vector<std::filesystem::path> links_from(const std::string& path) {
 
 /// Opens what a process has open, as /dev/stdout, /dev/fd/3 and /proc/PID/fd/3 name it, so that
 /// what is written follows what stands there. (By its name the file would be replaced.)
-/// @returns -1 with errno where that fails; none where the path is no such link
+/// @returns -1 with errno where that fails; none if the path is not such a link
 std::optional<int> open_again(const std::filesystem::path& path) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -239,8 +239,8 @@ std::string read_text(const std::string& path, std::uint64_t most) {
   }
   if (size <= most) return text;
   throw FileError(
-      fmt::format("{}: cannot read: it is longer than {} MiB, which none is that attnlab "
-                  "writes; it is damaged, or somebody else's",
+      fmt::format("{}: cannot read: it is longer than {} MiB, and attnlab writes no such file; it "
+                  "is damaged, or not attnlab's",
                   path, most >> 20));
 }
 

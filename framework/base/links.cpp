@@ -33,8 +33,7 @@ void each_entry(const std::string& folder, Look look) {
 void refuse_below(const std::string& folder, int depth) {
   if (depth > kDeepest) {
     throw FileError(fmt::format(
-        "{}: lies deeper than a folder of attnlab's is; remove what does not belong there",
-        folder));
+        "{}: lies deeper than folders of attnlab do; remove what does not belong there", folder));
   }
   each_entry(folder, [&](const fs::directory_entry& entry) {
     std::error_code unknown;  // what has gone meanwhile is not a link

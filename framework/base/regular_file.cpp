@@ -33,8 +33,8 @@ std::string obstacle(int descriptor) {
 int open_regular(const std::string& path) {
   if (path.find('\0') != std::string::npos) {  // the system would take what stands before it
     throw FileError(path +
-                    ": cannot read: its name has a zero byte, which none may have; what names it "
-                    "is damaged, or is not UTF-8 (convert it: iconv -t UTF-8)");
+                    ": cannot read: its name has a zero byte, which is not allowed; the text that "
+                    "names it is damaged, or is not UTF-8 (convert it: iconv -t UTF-8)");
   }
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   const std::string problem = descriptor < 0 ? reason_of(errno) : obstacle(descriptor);

@@ -21,10 +21,10 @@ double rounded_up(double number) {
 void refuse_share(const char* option, double share, std::int64_t count, double least) {
   throw OptionError(
       option,
-      count == 0 ? "there is nothing to take a share of"
-                 : fmt::format("a share of {} of {} is none; the smallest that is one is {}, and 0 "
-                               "asks for none",
-                               shortest(share), count, shortest(rounded_up(least))));
+      count == 0
+          ? "there is nothing to take a share of"
+          : fmt::format("a share of {} of {} rounds to none; take at least {}, or 0 for none",
+                        shortest(share), count, shortest(rounded_up(least))));
 }
 
 std::int64_t share_of(const char* option, double share, std::int64_t count) {

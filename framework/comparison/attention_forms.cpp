@@ -119,11 +119,10 @@ std::vector<std::string> option_notes(const std::vector<RunRecord>& runs,
     if (parts.empty()) continue;
     const std::size_t more = parts.size() - std::min(parts.size(), kMostNamed);
     parts.resize(parts.size() - more);
-    out.push_back(
-        fmt::format("the label '{}' has other options in other experiments, and counts "
-                    "as one attention where these are ranked or summarised (attention.as "
-                    "tells them apart): {}{}",
-                    label, join(parts, "; "), more > 0 ? fmt::format("; and {} more", more) : ""));
+    out.push_back(fmt::format(
+        "the label '{}' has other options in other experiments, and counts as one attention in "
+        "ranks and summaries (attention.as gives them different labels): {}{}",
+        label, join(parts, "; "), more > 0 ? fmt::format("; and {} more", more) : ""));
   }
   return out;
 }

@@ -336,9 +336,9 @@ void add_notes(Comparison& comparison, const RunCollection& collection) {
     if (suite.planned_test.empty() || suite.planned_test != comparison.options.test) continue;
     comparison.notes.push_back(
         "the t test was chosen by the number of seeds of the suite's last call, with which "
-        "Wilcoxon's cannot reach the level: it takes differences for normal, which so few cannot "
-        "show (--test wilcoxon); if seeds were added or removed after looking at values, it was "
-        "not chosen before them");
+        "Wilcoxon's cannot reach the level: it assumes normal differences, which so few seeds "
+        "cannot show (--test wilcoxon); if seeds were added or removed after looking at values, it "
+        "was not chosen before them");
     break;
   }
   if (const auto note = stored_note(collection.runs)) comparison.notes.push_back(*note);

@@ -38,9 +38,9 @@ struct CompareOptions {
   constexpr void describe(Visitor& v) {
     v("test", test, one_of("wilcoxon", "t", "permutation"), "the paired test, two-sided");
     v("pair", pair, one_of("seed", "example"),
-      "runs of one seed are pairs; example: beside that, answers to one example are");
+      "seed: runs with one seed are pairs; example: answers to one example are pairs, too");
     v("correct", correct, one_of("holm", "none"), "correction for several comparisons");
-    v("level", level, range(1e-6, 0.5), "significance level; intervals have one minus it");
+    v("level", level, range(1e-6, 0.5), "significance level; intervals have confidence 1 - level");
     v("metric", metric,
       "what is compared: a metric's name, or headline: the metric that each experiment's task is "
       "judged by");

@@ -238,9 +238,9 @@ void write_values(const Comparison& comparison, const ShownExperiments& shows, T
   };
   if (!common) table.columns.emplace_back("metric");
   column(common ? metric_heading(*common) : "value",
-         "mean ± sample standard deviation over seeds; of a share of runs Wilson's interval");
+         "mean ± sample standard deviation over seeds; for a share of runs, Wilson's interval");
   column(percent_of_confidence(comparison) + " interval",
-         "of the mean, by Student's distribution; of a share of runs, Wilson's");
+         "of the mean, by Student's distribution; for a share of runs, Wilson's");
   for (const PublishedNumbers& one : comparison.published) column(one.source, "published");
   for (const std::string& name : comparison.evaluations) {
     column(metric_heading(comparison.book.shared(name)),
@@ -336,10 +336,8 @@ std::vector<std::string> difference_lines(const std::vector<ConfigDifference>& d
 
 void write_proof(const Comparison& comparison, Document& out, bool joined) {
   if (!comparison.matched.empty()) {
-    out.paragraph(
-        "The suite gave each attention a value of its own, as part of it (`match:`, `set:`, "
-        "`tune:`):",
-        joined);
+    out.paragraph("The suite set these values for each attention (`match:`, `set:`, `tune:`):",
+                  joined);
     out.list(difference_lines(comparison.matched), /*joined=*/true);
   }
   if (comparison.differences.empty()) {
@@ -370,8 +368,8 @@ void write_ranking(const Comparison& comparison, const std::string& svg, Documen
         ranking.attentions.size(), ranking.experiments.size(), decimal(test.chi_squared, 3),
         p_text(test.p_value()), test.exact_p ? " (exact)" : " (Iman and Davenport's F)"));
     if (test.p_value() > comparison.options.level) {
-      out.paragraph(fmt::format("No difference among the attentions is shown at the level {}: read "
-                                "nothing into the order below.",
+      out.paragraph(fmt::format("No difference among the attentions is significant at the level "
+                                "{}: do not interpret the order below.",
                                 shortest(comparison.options.level)),
                     /*joined=*/true);
     }

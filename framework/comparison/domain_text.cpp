@@ -169,38 +169,37 @@ std::vector<std::string> page_assumptions(const DomainPage& page) {
   const std::string confidence = shortest(100 - 100 * page.options.level);
   std::vector<std::string> out = {
       fmt::format("A cell is the mean difference to {} over seeds that both have, in the column's "
-                  "own unit, with its {} % interval (Student's, not corrected, differences taken "
-                  "for normal). An arrow shows the better side.",
+                  "own unit, with its {} % interval (Student's, not corrected, assumes normal "
+                  "differences). An arrow shows the better side.",
                   page.baseline, confidence),
-      fmt::format("Verdicts are of the paired test '{}'{}: the chance of any false verdict in the "
-                  "row of one attention is at most {} where the test's assumptions hold. Over "
-                  "several attentions, or several pages, it is more.",
+      fmt::format("Verdicts come from the paired test '{}'{}: the probability of any false verdict "
+                  "in the row of one attention is at most {} if the test's assumptions hold. Over "
+                  "several attentions, or several pages, it is higher.",
                   page.options.test,
                   page.options.correct == "holm" ? " with Holm's correction over the row" : "",
                   level)};
   if (std::any_of(page.metrics.begin(), page.metrics.end(), is_share_of_runs)) {
     out.emplace_back(
-        "What is 1 or 0 of each run has no interval, and is tested by flipping signs, which is "
-        "exact (McNemar's test); where its seeds are too few to be significant by that at all, it "
-        "is not tested.");
+        "A metric that is 1 or 0 for each run has no interval. It is tested by flipping signs, "
+        "which is exact (McNemar's test); with too few seeds to be significant, it is not tested.");
   }
   out.emplace_back(
       "The summary is the mean over domains of standardised differences: each domain's mean gain "
       "over the standard deviation of the gains from seed to seed, corrected for few seeds "
-      "(Hedges' g); above 0 is better. It measures how far a gain stands out of the seeds' noise, "
-      "not how large it is. Model: true effects of domains are normal draws about a common mean; "
-      "their variance is DerSimonian and Laird's, the interval Knapp and Hartung's. It takes "
-      "domains for independent draws, and columns of one domain for one. A domain's weight is the "
-      "variance of g where there is no effect, which is not finite with three pairs: J²/n stands "
-      "for it then, in every domain of that row, and τ², the scatter beyond the seeds', is mostly "
+      "(Hedges' g); above 0 is better. It measures a gain relative to the noise of seeds, not its "
+      "size. Random-effects model: true effects of domains are normal draws around a common mean; "
+      "their variance is DerSimonian and Laird's, the interval Knapp and Hartung's. It assumes "
+      "that domains are independent, and counts columns of one domain once. A domain's weight uses "
+      "the variance of g without an effect. With three pairs this variance is not finite: then "
+      "J²/n is used in every domain of that row, and τ², the scatter beyond the seeds', is mostly "
       "noise of the seeds.");
   out.emplace_back(
-      "Ranks are of domains: columns of one domain count as one, an attention with diverged seeds "
-      "stands behind all without. Friedman's test and Nemenyi's critical difference (Demšar 2006) "
-      "take domains for independent.");
+      "Ranks are over domains: columns of one domain count once, and an attention with diverged "
+      "seeds ranks behind all others. Friedman's test and Nemenyi's critical difference (Demšar "
+      "2006) assume independent domains.");
   out.emplace_back(
-      "Time and memory are ratios to the baseline over experiments whose runs were made on one "
-      "kind of machine, parameters and FLOPs over all; geometric means.");
+      "Costs are ratios to the baseline, as geometric means: time and memory over experiments "
+      "whose runs were made on one kind of machine, parameters and FLOPs over all.");
   return out;
 }
 

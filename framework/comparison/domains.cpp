@@ -132,7 +132,7 @@ void judge_outcomes(ComparisonRow& row, const ComparisonRow& baseline, double le
     const std::string needed =
         fewest > pairs ? fmt::format("it takes {} seeds, there are {}", fewest, pairs)
                        : fmt::format("{} seeds cannot reach the level {}", pairs, shortest(level));
-    contrast.gap = {Absence::too_few_pairs, "1 or 0 of each run: " + needed};
+    contrast.gap = {Absence::too_few_pairs, "1 or 0 for each run: " + needed};
     return;
   }
   contrast.test = sign_flip(differences_to_baseline(row, baseline));

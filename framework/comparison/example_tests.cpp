@@ -281,7 +281,7 @@ std::string tests_paragraph(const Comparison& comparison) {
   std::vector<std::string> parts;
   if (mcnemar) {
     parts.emplace_back(
-        "McNemar's exact test of the examples that one model alone has right, two-sided");
+        "McNemar's exact test of the examples that only one of the models has right, two-sided");
   }
   if (bootstrap) {
     parts.push_back(fmt::format("{} bootstrap over examples, two-sided",

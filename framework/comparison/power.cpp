@@ -174,7 +174,7 @@ std::string method_text(const PowerReport& report) {
            "asymptotic relative efficiency is 1 (Hoeffding 1952)";
   }
   return "the paired t test, by Student's noncentral distribution (Owen 1965); differences are "
-         "taken for normal";
+         "assumed to be normal";
 }
 
 void write_power(const PowerReport& report, Document& out) {
@@ -222,8 +222,8 @@ void write_power(const PowerReport& report, Document& out) {
                             shortest(report.power), shortest(report.options.level),
                             method_text(report)));
   out.paragraph(
-      "\"Up to\": with the upper limit (confidence 0.8) of the deviation in its place (Browne "
-      "1995): of so few pairs the deviation itself is uncertain. Plan with that number.",
+      "\"Up to\": with the upper limit (confidence 0.8) of the deviation (Browne 1995), because "
+      "the deviation of so few pairs is uncertain. Plan with that number.",
       /*joined=*/true);
   if (corrected) {
     out.paragraph(fmt::format("Holm: at the level of the correction's first step, {} / {}, which "
@@ -233,8 +233,8 @@ void write_power(const PowerReport& report, Document& out) {
   }
   const PairedTest test = parse_paired_test(report.options.test);
   if (!more_pairs_reach(test, corrected_level(report))) {
-    out.paragraph(fmt::format("\"None\": no number of seeds is enough. Signs of many are drawn, "
-                              "and their p is never below {:.2g}.",
+    out.paragraph(fmt::format("\"None\": no number of seeds is enough. Signs of many pairs are "
+                              "drawn at random, and their p is never below {:.2g}.",
                               smallest_p_value(test, kMostPairs)),
                   /*joined=*/true);
   }
@@ -261,11 +261,10 @@ PowerReport power_report(const Comparison& comparison, double difference, double
   }
   const auto metric = common_metric(comparison);
   if (!metric) {
-    throw ConfigError(
-        fmt::format("the experiments are judged by different metrics, so that one difference "
-                    "cannot be meant in all: {}; choose one with --metric, or give the folder of "
-                    "one experiment",
-                    metric_phrase(comparison)));
+    throw ConfigError(fmt::format(
+        "the experiments are judged by different metrics, so one difference does not apply to all: "
+        "{}; choose one with --metric, or give the folder of one experiment",
+        metric_phrase(comparison)));
   }
   // Planned runs have a test of each attention in each experiment, which those at hand may not.
   const std::size_t tests = (comparison.attentions.size() - 1) * comparison.experiments.size();

@@ -223,7 +223,7 @@ std::string rank_diagram(const std::vector<std::string>& names,
       members += (i > first ? ", " : "") + names[groups.order[i]];
     }
     out += line(column(mean_ranks[groups.order[first]]), column(mean_ranks[groups.order[last]]),
-                '=', "not told apart: " + members);
+                '=', "no significant difference: " + members);
   }
   return out + line(0, column(1 + critical_difference), '~',
                     "critical difference " + number(critical_difference));

@@ -15,8 +15,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kRemedy =
-    "a run's frozen configuration holds values alone; run it again, or fetch it again from whoever "
-    "ran it (a composition of your own stands outside of run folders)";
+    "a run's frozen configuration holds values alone; run it again, or fetch it again from the "
+    "person who ran it (a composition of your own stands outside of run folders)";
 
 void find_composing(const Node& node, Problems& problems) {
   if (has_reference(node.text())) {

@@ -28,7 +28,7 @@ struct MadeUpOptions {
     v("validation", validation, range(0, 1e9), "validation examples, made like training examples");
     v("test", test, range(0, 1e9), "test examples");
     v("data_seed", data_seed, at_least(-1),
-      "seed of the data alone, whatever the run's seed is; -1: the run's seed");
+      "seed of the data, independent of the run's seed; -1: the run's seed");
   }
 };
 

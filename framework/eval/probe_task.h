@@ -28,8 +28,8 @@ struct ProbeOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("features", features,
-      "what is read of the model, one after the other: class, mean (of patches), pooled (class, "
-      "where there is one); of a layer: class@3, mean@-2; of the last four: class@last4");
+      "which features are read, one after the other: class, mean (of patches), pooled (class, if "
+      "the model has it); of a layer: class@3, mean@-2; of the last four: class@last4");
   }
 };
 
@@ -57,7 +57,7 @@ struct ChoiceOptions {
   constexpr void describe(Visitor& v) {
     v("choose_by", choose_by, one_of("validation", "tested"),
       "accuracy on the validation split, or on the split that is reported, as published code does; "
-      "where there is one value alone, nothing is chosen");
+      "with a single value, nothing is chosen");
   }
 };
 

@@ -67,9 +67,9 @@ void TokenWriter::read(const std::vector<std::int64_t>& tokens) {
   const NamedTensors outputs = model_.forward(batch, pass);
   const Tensor* logits = outputs.find("logits");
   if (logits == nullptr || logits->dim() != 2 || logits->size(0) != 1) {
-    throw DataError("the model '" + model_.name() +
-                    "' does not say which token follows: asked without targets, it must give "
-                    "`logits` [B, vocabulary]");
+    throw DataError(
+        "the model '" + model_.name() +
+        "' does not predict the next token: without targets it must give `logits` [B, vocabulary]");
   }
   logits_ = (*logits)[0];
 }

@@ -31,13 +31,13 @@ struct EvaluationOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("when", when, one_of("end", "each"),
-      "at the end of training only, or whenever the run itself is evaluated, too");
+      "only at the end of training, or also whenever the run itself is evaluated");
     v("weights", weights, one_of("last", "average"),
-      "the run's own, or the mean of them that train.average keeps");
-    v("split", split, one_of("test", "validation"), "of the entry's dataset");
+      "the run's weights, or their running mean (train.average)");
+    v("split", split, one_of("test", "validation"), "split of the entry's dataset");
     v("predictions", predictions,
-      "keep the metrics of each example by itself, which `attnlab compare --pair example` takes; "
-      "costs a forward pass per example");
+      "keep the metrics of each example, for `attnlab compare --pair example`; costs a forward "
+      "pass per example");
   }
 };
 

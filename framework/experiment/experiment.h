@@ -20,7 +20,8 @@ struct TraceOptions {
   std::vector<std::string> record = {"logit_max", "query_norm", "key_norm", "entropy"};
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("every", every, at_least(0), "steps between records, the first step's aside; 0: none");
+    v("every", every, at_least(0),
+      "steps between records, beside the record of the first step; 0: none");
     v("record", record,
       one_of("logit_max", "logit_max_norms", "query_norm", "key_norm", "key_norm_by_kind",
              "entropy", "bias"),
@@ -36,7 +37,7 @@ struct PublishedCounts {
   constexpr void describe(Visitor& v) {
     v("parameters", parameters, at_least(0), "the model's parameters");
     v("multiply_adds", multiply_adds, at_least(0),
-      "of one example forward, each a multiplication and an addition: papers call them FLOPs");
+      "multiply-adds of one example's forward pass; papers often call them FLOPs");
   }
 };
 

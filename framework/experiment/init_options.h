@@ -24,16 +24,17 @@ struct InitOptions {
     v("experiment", experiment,
       "another experiment, by name or file: its finished run with the same attention and seed");
     v("configuration", configuration,
-      "hash of that experiment's configuration; empty: what its file says, which is filled in");
+      "hash of that experiment's configuration; empty: computed from its file and filled in");
     v("weights", weights, one_of("last", "average"),
-      "of another experiment's run: what was trained, or its running mean (train.average)");
+      "which weights of another experiment's run: the trained ones, or their running mean "
+      "(train.average)");
     v("map", map, "rules that rename the file's tensors: a file, or a name in configs/maps");
-    v("into", into, "the part of the model that is filled: what stands before its tensors' names");
+    v("into", into, "the part of the model that is filled: the prefix of its tensors' names");
     v("fresh", fresh,
-      "parameters that keep their random numbers, whatever the file has for them: a new head, "
-      "head.*; * stands for any text, ? for any character");
+      "parameters that keep their random values, even if the file has them: a new head, head.*; * "
+      "stands for any text, ? for any character");
     v("partial", partial,
-      "leave out what fits nowhere, and keep random numbers where nothing fits");
+      "skip tensors that fit nowhere, and keep random values where no tensor fits");
   }
 };
 

@@ -36,17 +36,16 @@ struct ExperimentKeys {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("schema", schema, required(range(1, 1)), "version of the file's format");
-    v("name", name, counts_for(Role::none),
-      "what folders and tables call it; else the file's name");
+    v("name", name, counts_for(Role::none), "name in folders and tables; default: the file's name");
     v("model", model, "what is trained");
     v("attention", attention, "the mechanism of the model's attention layers");
     v("task", task, "loss, metrics and evaluation");
-    v("dataset", dataset, "what is learned from");
-    v("init", init, "what parameters begin with, if not at random");
+    v("dataset", dataset, "data for training and evaluation");
+    v("init", init, "initial parameters, if not random");
     v("train", train, "how the model is trained");
     v("trace", trace, counts_for(Role::identity), "what is recorded of attention layers");
     v("evaluate", evaluate, counts_for(Role::none),
-      "what a finished run is asked beside its own test split, by name");
+      "further evaluations of a finished run, beside its own test split, by name");
     v("seeds", seeds, counts_for(Role::none, at_least(0)), "one run for each");
     v("published", published, counts_for(Role::none),
       "counts that a paper prints; --dry-run shows them beside ours");
@@ -125,14 +124,15 @@ Schema part_keys(Kind kind, const Schema* options, const Catalogue& catalogue) {
   Schema keys = {use};
   if (kind == Kind::attention) {
     keys.push_back(make_option("as", OptionSpec::Type::string,
-                               "what folders and tables call it; else the plugin's name"));
+                               "label in folders and tables; default: the plugin's name"));
     keys.push_back(layers_key(keys));
-    keys.push_back(make_group("projection", schema_of<ProjectionOptions>(),
-                              "how layers make keys and values: fewer heads, or of a low rank"));
+    keys.push_back(
+        make_group("projection", schema_of<ProjectionOptions>(),
+                   "how layers compute keys and values: with fewer heads, or of low rank"));
     keys.back().optional = true;
-    keys.push_back(make_group("positions", schema_of<PositionsOptions>(),
-                              "what layers tell the attention of where tokens stand: a kind, or "
-                              "{use: KIND, options...}"));
+    keys.push_back(make_group(
+        "positions", schema_of<PositionsOptions>(),
+        "which positions layers give to the attention: a kind, or {use: KIND, options...}"));
     keys.back().optional = true;
   }
   if (options != nullptr) keys.insert(keys.end(), options->begin(), options->end());

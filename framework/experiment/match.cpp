@@ -68,7 +68,7 @@ Grid grid_of(const MatchOptions& options, const Place& place, const OptionSpec& 
   // 0 often stands for "the preset's", and is not a size of anything.
   const double low = std::max(spec.low.value_or(0), grid.step);
   const double high = std::min(spec.high.value_or(HUGE_VAL), 64 * start);
-  constexpr double kExact = 9007199254740992.0;  // 2^53: beyond it a multiple is no other number
+  constexpr double kExact = 9007199254740992.0;  // 2^53: beyond it multiples are not distinct
   if (!(high / grid.step <= kExact)) {
     throw ConfigError(place, fmt::format("match.step: {} is too fine for {}, which is {}; set a "
                                          "coarser match.step",

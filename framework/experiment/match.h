@@ -25,13 +25,13 @@ struct MatchOptions {
   double within = 0.01;
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("hold", hold, one_of("parameters", "flops"), "what every attention has as the baseline has");
+    v("hold", hold, one_of("parameters", "flops"),
+      "what is equal to the baseline's for every attention");
     v("by", by, required(), "the option that is adjusted, a number of the model: model.dim");
     v("step", step, at_least(0),
       "values that are tried are multiples of it (the number of heads, say); 0: 1 for a whole "
       "number, 0.01 for another");
-    v("within", within, range(0, 1),
-      "how far from the baseline's is near enough, as a share of it");
+    v("within", within, range(0, 1), "accepted difference to the baseline, as a share of it");
   }
 };
 

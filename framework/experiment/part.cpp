@@ -216,9 +216,10 @@ ResolvedSection resolve_section(Node section, const std::string& key, const Cata
   try {
     check_declared_fields({part, *plugin->manifest});
   } catch (const PluginError& error) {
-    add_problem(problems, part.place,
-                fmt::format("{}: its manifest says {}; mend its .takes, .gives, .needs and .stacks",
-                            part.path, error.what()));
+    add_problem(
+        problems, part.place,
+        fmt::format("{}: its manifest says {}; correct its .takes, .gives, .needs and .stacks",
+                    part.path, error.what()));
     return {};
   }
   for (const auto& [name, value] : part.options.entries()) whole.set(name, value);

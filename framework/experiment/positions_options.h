@@ -20,16 +20,16 @@ struct PositionsOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("use", use, required(one_of("none", "rotary", "alibi", "t5")),
-      "rotary: queries and keys are turned by their places; alibi: logits fall with the distance; "
-      "t5: a bias is learned for each head and bucket of distances. The last two need the trait "
-      "'bias'");
+      "rotary: queries and keys are rotated by their positions; alibi: logits fall with the "
+      "distance; t5: a bias is learned for each head and bucket of distances. alibi and t5 need "
+      "the trait 'bias'");
     v("base", base, range(1, 1e12),
-      "of rotary: pair m of a coordinate's n pairs of channels turns by the place times "
+      "for rotary: pair m of a coordinate's n channel pairs is rotated by the position times "
       "base^(-m/n); 100 is usual for images");
     v("buckets", buckets, range(4, 65536),
-      "of t5: half of them hold one distance each, the others ever longer ranges");
+      "for t5: half of the buckets hold one distance each, the others ever longer ranges");
     v("max_distance", max_distance, range(3, 1 << 20),
-      "of t5: tokens that are farther apart share the last bucket");
+      "for t5: tokens that are farther apart share the last bucket");
   }
 };
 

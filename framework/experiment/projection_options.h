@@ -15,11 +15,11 @@ struct ProjectionOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("key_heads", key_heads, at_least(0),
-      "heads of keys and values, each for equally many heads of queries: 1 is multi-query, more is "
-      "grouped-query attention; 0: as many as of queries");
+      "heads of keys and values, each shared by equally many heads of queries: 1: multi-query, "
+      "more: grouped-query attention; 0: as many as heads of queries");
     v("rank", rank, at_least(0),
-      "keys and values are made of so many channels that they share, as in multi-head latent "
-      "attention; 0: of the layer's input");
+      "keys and values are computed from this many shared channels, as in multi-head latent "
+      "attention; 0: from the layer's input");
   }
 };
 

@@ -19,14 +19,15 @@ struct ParameterGroupOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("match", match, required(),
-      "names of parameters, of the task as task.NAME; * stands for any text, ? for any character");
+      "names of parameters (those of the task: task.NAME); * stands for any text, ? for any "
+      "character");
     v("lr_scale", lr_scale, at_least(0), "factor of the learning rate");
     v("weight_decay", weight_decay, at_least(-1),
-      "of what decays in the group, the same at every step; -1: as the optimizer's");
+      "weight decay of the group, the same at every step; -1: the optimizer's");
     v("decay", decay, one_of("", "matrices", "all"),
       "which of the group's parameters decay; empty: as optimizer.decay says");
     v("epochs", epochs, at_least(-1),
-      "[first, end): epochs in which the group is trained, from 0 on; it is frozen before and "
+      "[first, end): epochs in which the group is trained, counted from 0; it is frozen before and "
       "after; end -1: to the last");
   }
 };
@@ -55,20 +56,20 @@ struct OptimizerOptions {
     v("weight_decay_end", weight_decay_end, at_least(-1),
       "weight decay at the end, reached by a cosine; -1: it stays the same");
     v("decay", decay, one_of("matrices", "all"),
-      "which parameters decay: matrices, as the model says: no biases, norms, positions and class "
-      "tokens; all: every one, as in PyTorch's optimisers where nothing is said");
-    v("beta1", beta1, range(0, 1), "decay of the first moment; not of sgd");
-    v("beta2", beta2, range(0, 1), "decay of the second moment; not of sgd");
-    v("eps", eps, at_least(0), "added to the root of the second moment; not of sgd");
-    v("momentum", momentum, range(0, 1), "of sgd: decay of the sum of gradients; 0: none");
-    v("nesterov", nesterov, "of sgd: Nesterov's momentum");
+      "which parameters decay; matrices: those that the model names, without biases, norms, "
+      "positions and class tokens; all: every parameter, PyTorch's default");
+    v("beta1", beta1, range(0, 1), "decay of the first moment; not for sgd");
+    v("beta2", beta2, range(0, 1), "decay of the second moment; not for sgd");
+    v("eps", eps, at_least(0), "added to the root of the second moment; not for sgd");
+    v("momentum", momentum, range(0, 1), "for sgd: decay of the sum of gradients; 0: none");
+    v("nesterov", nesterov, "for sgd: Nesterov's momentum");
     v("max_grad_norm", max_grad_norm, at_least(0),
-      "of lamb: gradients above this L2 norm, all together, are scaled down to it; 0: never");
+      "for lamb: gradients above this L2 norm, all together, are scaled down to it; 0: never");
     v("layer_decay", layer_decay, range(0, 1),
-      "the learning rate of each layer, as a share of the next one's; 1: all learn alike");
+      "the learning rate of each layer, as a share of the next one's; 1: the same for all");
     v("groups", groups,
-      "parameters that are trained in another way, by a name of your choice; the first group that "
-      "matches takes a parameter");
+      "groups of parameters with their own settings, under names of your choice; a parameter "
+      "belongs to the first group that matches");
   }
 };
 
@@ -89,25 +90,25 @@ struct ScheduleOptions {
   constexpr void describe(Visitor& v) {
     v("shape", shape,
       one_of("cosine", "constant", "step", "polynomial", "onecycle", "inverse_root"),
-      "learning rate after warm-up, step by step");
+      "shape of the learning rate's curve after warm-up");
     v("warmup_epochs", warmup_epochs, at_least(0),
-      "epochs of warm-up, along a line; may be a fraction; of onecycle: in which it rises");
+      "epochs of linear warm-up; may be a fraction; for onecycle: epochs in which the rate rises");
     v("warmup_steps", warmup_steps, at_least(0), "the same, in steps; 0: as warmup_epochs says");
     v("warmup_lr", warmup_lr, at_least(0),
-      "learning rate of the first step of warm-up; not of onecycle");
+      "learning rate of the first step of warm-up; not for onecycle");
     v("warmup_prefix", warmup_prefix,
-      "of cosine and polynomial: they begin behind the warm-up; false: at the first step, so that "
+      "for cosine and polynomial: they begin after the warm-up; false: at the first step, so that "
       "the warm-up hides their beginning, timm's default");
     v("min_lr", min_lr, at_least(0), "learning rate at the end of cosine and polynomial");
     v("milestones", milestones, at_least(0),
-      "of step: epochs after which the learning rate drops, may be fractions");
-    v("gamma", gamma, range(0, 1), "of step: factor of each drop");
-    v("power", power, at_least(0), "of polynomial: 1 is a straight line");
+      "for step: epochs after which the learning rate drops; may be fractions");
+    v("gamma", gamma, range(0, 1), "for step: factor of each drop");
+    v("power", power, at_least(0), "for polynomial: the exponent; 1 is a straight line");
     v("pct_start", pct_start, range(0, 1),
-      "of onecycle: share of the steps in which it rises; a warm-up says so instead");
-    v("div_factor", div_factor, at_least(1), "of onecycle: it begins at lr / div_factor");
+      "for onecycle: share of the steps in which the rate rises; or give a warm-up instead");
+    v("div_factor", div_factor, at_least(1), "for onecycle: the rate begins at lr / div_factor");
     v("final_div_factor", final_div_factor, at_least(1),
-      "of onecycle: it ends at lr / div_factor / final_div_factor");
+      "for onecycle: the rate ends at lr / div_factor / final_div_factor");
   }
 };
 
@@ -118,7 +119,8 @@ struct AverageOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("decay", decay, range(0, 1),
-      "share of the mean that a step keeps; the rest is the present weights; 0: no mean is kept");
+      "share of the mean that a step keeps; the rest comes from the current weights; 0: no mean is "
+      "kept");
     v("end", end, range(-1, 1), "the same at the end, reached by a cosine; -1: it stays the same");
   }
 };
@@ -130,7 +132,7 @@ struct BatchingOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("repeat", repeat, at_least(1),
-      "times that an epoch holds each example, in a row, so that copies share a batch (repeated "
+      "how often an epoch has each example, in a row, so that copies share a batch (repeated "
       "augmentation)");
     v("budget", budget, at_least(0),
       "a batch is filled up to this sum of the dataset's costs (nodes, points, tokens); 0: up to "
@@ -145,9 +147,10 @@ struct EarlyStopOptions {
   std::string mode = "auto";
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("metric", metric, "what evaluations are judged by; empty: the task's own (accuracy)");
+    v("metric", metric, "metric that is watched; empty: the task's own (accuracy)");
     v("patience", patience, at_least(0),
-      "evaluations without a new best (a tie is one) that end training; 0: all epochs");
+      "training ends after this many evaluations without a new best (a tie is a new best); 0: "
+      "never");
     v("mode", mode, one_of("auto", "max", "min"),
       "whether a larger or a smaller metric is better; auto: by the metric");
   }
@@ -185,32 +188,34 @@ struct TrainOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("epochs", epochs, at_least(1), "passes over the training split");
-    v("steps", steps, at_least(0), "steps in all, whatever `epochs` says; 0: as `epochs` says");
-    v("batch_size", batch_size, at_least(1), "examples of one step");
-    v("drop_last", drop_last, "leave out an epoch's last batch where it is not full");
-    v("eval_batch_size", eval_batch_size, at_least(1), "examples of one batch of evaluation");
+    v("steps", steps, at_least(0),
+      "total number of steps, in place of `epochs`; 0: as `epochs` says");
+    v("batch_size", batch_size, at_least(1), "examples per step");
+    v("drop_last", drop_last, "leave out an epoch's last batch if it is not full");
+    v("eval_batch_size", eval_batch_size, at_least(1), "examples per batch in evaluation");
     v("accumulate", accumulate, at_least(1),
       "parts that a step's batch is split into, to save memory");
     v("parts", parts, range(1, 4096),
-      "parts that a batch is cut into, a power of two: what processes share out among themselves. "
-      "A run has the same bits on any number of processes; another number of parts is another run");
+      "parts that a batch is cut into, a power of two; processes share these parts. A run has the "
+      "same bits on any number of processes; another number of parts is another run");
     v("processes", processes, counts_for(Role::none, range(1, 4096)),
-      "processes of this machine that carry out the run together; a power of two that divides "
+      "processes on this machine that compute the run together; a power of two that divides "
       "`parts`");
     v("recompute", recompute, counts_for(Role::none, one_of("none", "layers")),
-      "layers: each layer keeps its inputs alone and is computed again in the backward pass: the "
-      "same numbers with the memory of one layer, for about a third more time");
+      "layers: each layer keeps only its inputs and is computed again in the backward pass "
+      "(activation checkpointing): the same numbers with the memory of one layer, in about a third "
+      "more time");
     v("zero", zero, counts_for(Role::none, range(0, 1)),
       "stage of ZeRO, with the same bits. 1: each process keeps the optimiser's moments of its "
       "share of the parameters; 0: each keeps all of them");
-    v("batching", batching, "what an epoch and a batch are made of");
+    v("batching", batching, "how epochs and batches are formed");
     v("clip_norm", clip_norm, at_least(0), "largest L2 norm of the whole gradient; 0: no clipping");
-    v("optimizer", optimizer, counts_for(Role::comparison), "how parameters move");
+    v("optimizer", optimizer, counts_for(Role::comparison), "how parameters are updated");
     v("schedule", schedule, counts_for(Role::comparison), "how the learning rate changes");
     v("average", average, "a running mean of the weights, kept beside them");
     v("attention_losses", attention_losses,
-      "weights of losses that attention layers add to the task's, by the attention's names for "
-      "them: the mean over the layers counts; 0: it is only recorded");
+      "weights of losses that attention layers add to the task's loss, by the attention's names "
+      "for them; the mean over layers counts; 0: only recorded");
     v("protocol", protocol, one_of("last", "sound", "published"),
       "which epoch's model counts: the last; the best on the validation split (sound); the best on "
       "the test split itself, which flatters it (published)");
@@ -220,18 +225,18 @@ struct TrainOptions {
     v("evaluate_every", evaluate_every, at_least(1), "epochs between evaluations");
     v("log_every", log_every, at_least(1), "steps between lines of metrics.jsonl");
     v("tensorboard", tensorboard, counts_for(Role::identity),
-      "event files for TensorBoard, with the same scalars");
+      "also write event files for TensorBoard, with the same scalars");
     v("checkpoint_seconds", checkpoint_seconds, at_least(0),
-      "seconds between checkpoints (one more before each evaluation and at the end of an epoch, "
-      "unless the last one is younger than this, or than 30 times what writing takes); 0: after "
+      "seconds between checkpoints, also written before each evaluation and at the end of an "
+      "epoch, unless the last one is younger than this or than 30 times its writing time; 0: after "
       "every step");
     v("workers", workers, range(0, 256), "threads that load data; 0: the training thread does");
     v("prefetch", prefetch, range(1, 1024), "batches that are loaded ahead");
     v("threads", threads, range(0, 4096), "threads of tensor operations; 0: all cores");
     v("device", device, one_of("cpu", "cuda"), "where the model runs");
     v("precision", precision, one_of("float32", "bfloat16"),
-      "of matrix products; all else is float32. bfloat16 needs a GPU or a processor with products "
-      "of it (AVX-512 BF16, ARM BF16); others compute in float32 and say so");
+      "precision of matrix products; all else is float32. bfloat16 needs a GPU or a processor with "
+      "bfloat16 products (AVX-512 BF16, ARM BF16); others compute in float32 and say so");
   }
 };
 

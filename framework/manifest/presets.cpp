@@ -62,7 +62,7 @@ void add_presets(const std::string& text, Schema& options) {
   }
   if (std::find(names.begin(), names.end(), option->default_value.text()) == names.end()) {
     throw Error(
-        fmt::format("presets: the default '{}' is none of them", option->default_value.text()));
+        fmt::format("presets: the default '{}' is not one of them", option->default_value.text()));
   }
   option->choices = std::move(names);
 }

@@ -279,7 +279,7 @@ class Resolver {
       const auto found = std::find(spec.choices.begin(), spec.choices.end(), value.text());
       if (found == spec.choices.end()) {
         add(value.place(),
-            fmt::format("{}: '{}' is none of {}{}", name, value.text(),
+            fmt::format("{}: '{}' is not one of {}{}", name, value.text(),
                         choices_text(spec.choices, ", "), [&] {
                           // PyTorch's word for what people call a GPU.
                           const std::string meant = value.text() == "gpu" ? "cuda" : value.text();

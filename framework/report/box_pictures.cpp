@@ -97,7 +97,7 @@ std::string caption_of(const BoxPicture& picture) {
   std::string text = fmt::format("{}, seed {}: {} boxes found, {} true", picture.origin.attention,
                                  picture.origin.seed, picture.found.size(), picture.known.size());
   if (picture.attention.empty()) return text + ".";
-  return text + fmt::format(". Most attention of a cell: {:.2g}.",
+  return text + fmt::format(". Largest attention of a cell: {:.2g}.",
                             *std::max_element(picture.attention.begin(), picture.attention.end()));
 }
 
@@ -129,11 +129,10 @@ std::vector<BoxPicture> box_pictures_of(const std::vector<RunRecord>& runs,
 }
 
 std::string box_pictures_html(const std::vector<BoxPicture>& pictures) {
-  return pictures_in_rows(
-      pictures, box_row_html,
-      "Dashed boxes are true, full ones were found, with their scores. Below: where the query of "
-      "the best answer looked (last layer, mean over heads; values, where keys are of the "
-      "prompt).");
+  return pictures_in_rows(pictures, box_row_html,
+                          "Dashed boxes are true boxes, solid boxes are predictions with their "
+                          "scores. Below: attention of the best answer's query (last layer, mean "
+                          "over heads; on the values, if the keys come from the prompt).");
 }
 
 }  // namespace attnlab

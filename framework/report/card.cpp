@@ -48,14 +48,14 @@ void write_options(const Manifest& manifest, Document& out) {
 void write_traits(const Manifest& manifest, Document& out) {
   std::vector<std::string> honoured, lacked;
   for (const auto& [trait, value] : manifest.traits) (value ? honoured : lacked).push_back(trait);
-  out.heading("What it honours");
+  out.heading("Supported masks and inputs");
   out.list({"honours: " + (honoured.empty() ? "nothing" : join(honoured, ", ")),
             "lacks: " + (lacked.empty() ? "nothing" : join(lacked, ", "))});
 }
 
 void write_conformance(const std::string& text, Document& out) {
-  out.heading("Its contract");
-  if (text.empty()) return out.paragraph("Not asked here (`attnlab plugin test` does).");
+  out.heading("Conformance test");
+  if (text.empty()) return out.paragraph("Not tested here (see `attnlab plugin test`).");
   const json in = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!in.is_object() || !in.contains("counts") || !in.contains("checks")) {
     throw DataError("the conformance test gave no result; run attnlab plugin test by itself");
@@ -104,7 +104,7 @@ void write_results(const DomainPage& page, const DomainRow& row, Document& out) 
       fmt::format("Over domains (standardised, above 0 is better): {}{}.", plain(summary_cell(row)),
                   row.without_effect.empty() ? "" : "; without " + join(row.without_effect, ", ")));
   out.paragraph(
-      fmt::format("Beside {}: time {}, memory {}, parameters {}, FLOPs {}.", page.baseline,
+      fmt::format("Relative to {}: time {}, memory {}, parameters {}, FLOPs {}.", page.baseline,
                   plain(ratio_cell(row.costs.time)), plain(ratio_cell(row.costs.memory)),
                   plain(ratio_cell(row.costs.parameters)), plain(ratio_cell(row.costs.flops))));
   out.list(claims_of(page, row.attention));

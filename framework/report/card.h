@@ -21,7 +21,7 @@ struct Card {
   std::string command, date;
 };
 
-/// As Markdown. @throws DataError for a conformance that is no such JSON.
+/// As Markdown. @throws DataError for conformance text that is not such JSON.
 std::string card_markdown(const Card& card);
 
 }  // namespace attnlab

@@ -134,7 +134,7 @@ std::string still_label(const Still& still) {
 std::string caption_of(const CloudPicture& picture) {
   std::string text = fmt::format("{}, seed {}", picture.origin.attention, picture.origin.seed);
   if (!picture.answer.empty()) text += fmt::format(": {}", picture.answer);
-  if (picture.patch == 0) return text + ". No attention is known.";
+  if (picture.patch == 0) return text + ". No attention was recorded.";
   return text + fmt::format(
                     ". Attention of point {} to the {} tokens of its patch: {:.2g} at most, {:.2g} "
                     "if all were equal.",

@@ -9,7 +9,7 @@
 
 namespace attnlab {
 
-/// A class that is none, and attention outside the patch that it is of.
+/// A point without a class, and attention outside its patch.
 inline constexpr std::uint8_t kNoValue = 255;
 
 /// The points of a cloud with what may colour them. Lists are empty where nothing is known.

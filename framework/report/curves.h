@@ -1,4 +1,5 @@
-// What runs wrote while they trained, over the runs of a slice: curves thin enough to draw.
+// What runs wrote while they trained, over the runs of a slice: curves with few enough points to
+// draw.
 //
 // Steps are put into buckets of equal width; within a bucket each seed's values are averaged first,
 // then the seeds. With as many buckets as steps that is mean and deviation at each logged step.
@@ -29,10 +30,10 @@ struct Curve {
   std::vector<std::int64_t> seeds;  ///< how many have a finite value there
 };
 
-/// What a layer's second call is called: "0 call 1"; "0" for the first; empty below 0.
+/// The name of a layer's call: "0" for the first, "0 call 1" for the second; empty below 0.
 std::string layer_name(std::int64_t layer, std::int64_t call);
 
-/// The text of a run's metrics.jsonl; empty where there is none, or none that can be read.
+/// The text of a run's metrics.jsonl; empty if the file is missing or unreadable.
 std::string read_log(const std::string& run_folder);
 
 /// One of its lines; discarded where that is not JSON, or longer than 16 MiB.

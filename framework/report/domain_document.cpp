@@ -28,11 +28,10 @@ small{color:#777}td small,th small{display:block}figure{margin:0}svg{max-width:1
 )";
 
 Table results(const DomainPage& page) {
-  Table table{
-      fmt::format("Difference to {0} with interval and verdict; of {0} itself mean ± sample "
-                  "standard deviation",
-                  page.baseline),
-      {"attention"}};
+  Table table{fmt::format("Difference to {0} with interval and verdict; for {0} itself mean ± "
+                          "sample standard deviation",
+                          page.baseline),
+              {"attention"}};
   for (std::size_t i = 0; i < page.columns.size(); ++i) {
     Column& column = table.columns.emplace_back(column_label(page, i), /*number=*/true);
     const ColumnRole role = page.columns[i].role;
@@ -58,8 +57,8 @@ TableCell scatter_cell(const DomainRow& row) {
 }
 
 Table over_domains(const DomainPage& page) {
-  Table table{fmt::format("Standardised differences over domains (above 0 is better), and what it "
-                          "costs beside {} (1.05 is 5 % more)",
+  Table table{fmt::format("Standardised differences over domains (above 0 is better), and cost "
+                          "relative to {} (1.05 is 5 % more)",
                           page.baseline),
               {"attention",
                {"summary over domains", true},
@@ -99,7 +98,7 @@ Table effects(const DomainPage& page) {
 }
 
 Table claims(const DomainPage& page) {
-  Table table{"What publications say beside the baseline, mostly of larger models and other data",
+  Table table{"Published results relative to the baseline, mostly for larger models and other data",
               {"attention", "claim", "source", "column", "here", "outcome"}};
   for (const ClaimCheck& one : page.claims) {
     table.rows.push_back({one.claim.attention,
@@ -118,11 +117,11 @@ void write_ranks(const DomainPage& page, const std::string& svg, Document& out) 
     out.figure(
         {svg,
          rank_diagram(page.ranking->attentions, test.mean_ranks, page.ranking->critical_difference),
-         fmt::format("Friedman's test over {}: {}.{} A bar joins attentions that are not told "
-                     "apart.",
+         fmt::format("Friedman's test over {}: {}.{} A bar joins attentions without a significant "
+                     "difference.",
                      join(page.ranking->experiments, ", "), p_phrase(test.p_value()),
                      test.p_value() > page.options.level
-                         ? " It shows no difference: read nothing into this order."
+                         ? " It shows no difference: do not interpret this order."
                          : "")});
   } else {
     out.paragraph("There is no diagram: " + page.no_ranking + ".");
@@ -141,7 +140,7 @@ void write_page(const DomainPage& page, const PageStamp& stamp, const std::strin
   if (!figure.empty()) out.figure({figure, "", ""});
   out.heading("Attention by domain");
   out.table(results(page));
-  out.heading("Over domains, and what it costs");
+  out.heading("Over domains, and cost");
   out.table(over_domains(page));
   out.table(effects(page));
   write_ranks(page, ranks, out);

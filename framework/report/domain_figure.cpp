@@ -196,7 +196,8 @@ std::string domain_figure(const DomainPage& page) {
                               page.baseline),
                   "small") +
           text_at(10, height - 12, "start",
-                  "Blue: better, orange: worse, by the difference over what seeds change in it.",
+                  "Blue: better, orange: worse; the shade is the difference divided by its spread "
+                  "over seeds.",
                   "small");
   return standing_alone(with_warnings(
       page,

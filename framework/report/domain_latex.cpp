@@ -45,7 +45,7 @@ std::string caption(const DomainPage& page, const std::string& part) {
       page.options.test, page.options.correct == "holm" ? ", Holm's correction over a row" : "",
       shortest(page.options.level),
       std::any_of(page.metrics.begin(), page.metrics.end(), is_share_of_runs)
-          ? " What is 1 or 0 of each run is tested by flipping signs, if at all."
+          ? " Metrics that are 1 or 0 for each run are tested by flipping signs, if at all."
           : "");
 }
 

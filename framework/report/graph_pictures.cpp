@@ -55,7 +55,7 @@ std::string node_words(const GraphPicture& picture, std::size_t node) {
 std::string caption_of(const GraphPicture& picture) {
   std::string text = fmt::format("{}, seed {}", picture.origin.attention, picture.origin.seed);
   if (!picture.answer.empty()) text += fmt::format(": {}", picture.answer);
-  if (picture.attention_to.empty()) return text + ". No attention.";
+  if (picture.attention_to.empty()) return text + ". No attention was recorded.";
   const double most = *std::max_element(picture.attention_to.begin(), picture.attention_to.end());
   return text + fmt::format(". Darkest: {:.2g}.", most);
 }
@@ -115,9 +115,9 @@ std::string graph_svg(const GraphPicture& picture) {
 std::string graph_pictures_html(const std::vector<GraphPicture>& pictures) {
   return pictures_in_rows(
       pictures, graph_row_html,
-      "The ringed node is the chosen one; the darker a node, the more of its attention it gets "
-      "(last layer, mean over heads). Nodes with a thick rim were classified wrongly. A node under "
-      "the mouse says what it is.");
+      "The ringed node is the chosen one; the darker a node, the more of the chosen node's "
+      "attention it gets (last layer, mean over heads). Nodes with a thick rim were classified "
+      "wrongly. Point at a node to see its details.");
 }
 
 }  // namespace attnlab

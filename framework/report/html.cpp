@@ -62,8 +62,8 @@ void write_left_out(const Report& report, HtmlDocument& out) {
   for (const Grid& grid : report.slices.grids) {
     if (grid.apart) continue;
     out.paragraph(fmt::format(
-        "The {} points of {} have no rows of their own here: pooled, they stand below, and one by "
-        "one in `attnlab compare` and in the report's formats `csv` and `json`.",
+        "The {} points of {} have no rows of their own here: they are pooled below; `attnlab "
+        "compare` and the report's formats `csv` and `json` list each of them.",
         grid.points, grid.base));
   }
 }
@@ -137,15 +137,16 @@ std::string traces_html(const Report& report) {
   std::string out;
   if (has_curves(report, true)) {
     out = chart_box("traces",
-                    "One chart an attention; mean over seeds, the band is ± one sample standard "
-                    "deviation, on one scale.");
+                    "One chart per attention, all on one scale; mean over seeds, the band is ± one "
+                    "sample standard deviation.");
   }
   if (!report.biases.empty()) {
     out += "<h3>Bias on the logits, by relative position</h3>\n" +
-           chart_box("bias",
-                     "One chart a layer, one line a head, as the last trace of the run has it: the "
-                     "mean of what the attention adds to the scaled logit of a key so many places "
-                     "after the query. Seeds stand apart, because their heads need not match.");
+           chart_box(
+               "bias",
+               "One chart per layer, one line per head, from the last trace of the run: the mean "
+               "of what the attention adds to the scaled logit of a key, by its distance after the "
+               "query. Seeds are shown separately, because their heads need not match.");
   }
   return !out.empty() ? out
                       : "<p>No run has a trace. <code>trace.every=100</code> records one.</p>\n";
@@ -154,10 +155,10 @@ std::string traces_html(const Report& report) {
 /// Nothing where no metric has numbers in its name.
 std::string ladders_html(const Report& report) {
   if (report.ladders.empty()) return "";
-  return chart_box("ladders",
-                   "Metrics that were measured at several values of a number: by the values of an "
-                   "evaluation, or by what the task tells apart. Mean over the runs that are done, "
-                   "with one sample standard deviation.");
+  return chart_box(
+      "ladders",
+      "Metrics that were measured at several values of a number, given by an evaluation or by the "
+      "task. Mean over the runs that are done, with one sample standard deviation.");
 }
 
 std::string curves_section(const Report& report) {
@@ -176,8 +177,8 @@ std::vector<Section> sections_of(const Report& report) {
       {"results", "Results", "Results", results_section(report)},
       {"grid", "Grid", "Over the grid", grid_html(report)},
       {"distributions", "Distributions", "Distributions over runs", distributions_html(report)},
-      {"classes", "Classes", "Classes by themselves", classes_html(report)},
-      {"ladders", "Over numbers", "Metrics over a number", ladders_html(report)},
+      {"classes", "Classes", "Metrics per class", classes_html(report)},
+      {"ladders", "By value", "Metrics by value", ladders_html(report)},
       {"curves", "Learning curves", "Learning curves", curves_section(report)},
       {"traces", "Layers", "Inside the layers", traces_html(report)},
       {"graphs", "Graphs", "Graphs and the attention of one node",
@@ -187,9 +188,9 @@ std::vector<Section> sections_of(const Report& report) {
       {"boxes", "Boxes", "Boxes and the attention of one query", box_pictures_html(report.boxes)},
       {"label_maps", "Label maps", "Label maps, answers and their errors",
        label_pictures_html(report.label_maps)},
-      {"images", "Images", "Images, what the answer rests on, and changed images",
+      {"images", "Images", "Images, explanations of the answers, and changed images",
        image_pictures_html(report.images)},
-      {"cost", "Cost", "Against cost",
+      {"cost", "Cost", "Quality and cost",
        chart_box("cost",
                  "Mean over runs, with one sample standard deviation. Costs are means over the "
                  "runs that are done.")},
@@ -197,7 +198,7 @@ std::vector<Section> sections_of(const Report& report) {
       {"settings", "Settings", "What was compared", settings_html(report)},
       {"unfinished", "Without a value", "Runs without a value", unfinished_html(report)},
       {"environment", "Environment", "Environment", environment_html(report)},
-      {"citations", "To cite", "To cite", citations_html(report)}};
+      {"citations", "Citations", "Citations", citations_html(report)}};
   std::erase_if(all, [](const Section& one) { return one.html.empty(); });
   return all;
 }

@@ -48,9 +48,9 @@ std::string grid_html(const Report& report) {
 std::string distributions_html(const Report& report) {
   if (report.histograms.empty()) return "";
   return chart_box("distributions",
-                   fmt::format("How many of an attention's runs ended where, in percent of those "
-                               "that are done; bins and scales are the same for all attentions. "
-                               "Attentions with fewer than {} finished runs have none.",
+                   fmt::format("Histograms of the finished runs' results, in percent of an "
+                               "attention's runs; bins and scales are the same for all attentions. "
+                               "Attentions with fewer than {} finished runs have no histogram.",
                                kFewestInHistogram));
 }
 

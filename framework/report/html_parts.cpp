@@ -29,7 +29,7 @@ namespace {
 // ---- settings
 
 Table options_table(const Report& report) {
-  Table table{"What the attentions are", {"attention", "options"}};
+  Table table{"The attentions", {"attention", "options"}};
   for (const auto& [label, options] : report.attentions) {
     TableCell name(label);
     if (label == report.comparison.baseline) name.aside = "(baseline)";
@@ -39,7 +39,7 @@ Table options_table(const Report& report) {
 }
 
 Table experiments_table(const Report& report) {
-  Table table{"In what the experiments differ", {"setting"}};
+  Table table{"How the experiments differ", {"setting"}};
   for (const auto& [experiment, value] : report.settings.front().values) {
     table.columns.emplace_back(experiment);
   }
@@ -52,7 +52,7 @@ Table experiments_table(const Report& report) {
 
 /// The axes of each grid.
 Table grids_table(const Report& report) {
-  Table table{"What the grids vary", {"experiment", "setting", "values"}};
+  Table table{"Keys that the grids vary", {"experiment", "setting", "values"}};
   for (const Grid& grid : report.slices.grids) {
     for (const auto& [axis, values] : grid.axes) {
       table.rows.push_back({grid.base, {axis, kCode}, {join(values, ", "), kCode}});

@@ -14,8 +14,8 @@ std::string chart_box(const std::string& id, const std::string& note);
 /// What the charts draw, as JSON for a script element.
 std::string chart_data(const Report& report);
 
-/// The comparison, a row for each experiment and attention; empty where no experiment stands by
-/// itself.
+/// The comparison, a row for each experiment and attention; empty if every experiment is
+/// pooled.
 std::string results_html(const Report& report);
 /// Pooled runs: tables and a chart for each grid. Empty without one.
 std::string grid_html(const Report& report);
@@ -23,8 +23,8 @@ std::string grid_html(const Report& report);
 std::string distributions_html(const Report& report);
 /// Every final metric but those of single classes, a row for each slice and attention.
 std::string metrics_html(const Report& report);
-/// Metrics of single classes: a table for each slice and metric, a row a class, a column an
-/// attention. Empty where no task has such metrics.
+/// Metrics of single classes: a table for each slice and metric, one row per class, one column
+/// per attention. Empty where no task has such metrics.
 std::string classes_html(const Report& report);
 /// What differs between cells, or that nothing does.
 std::string settings_html(const Report& report);

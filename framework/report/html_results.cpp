@@ -92,7 +92,7 @@ std::string metrics_html(const Report& report) {
   if (names.empty()) return "";
   const bool all = final_metrics(report, /*of_classes=*/true).empty();
   Table table{
-      std::string("All final metrics") + (all ? "" : " but those of single classes") + kOverRuns,
+      std::string("All final metrics") + (all ? "" : " except those of single classes") + kOverRuns,
       {"experiment", "attention"},
       {},
       "metrics-table"};

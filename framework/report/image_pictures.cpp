@@ -148,11 +148,11 @@ std::string table_html(const std::vector<const ImagePicture*>& rows) {
   std::string head = "<th>attention</th>";
   for (const std::string& name : names) {
     head += fmt::format("<th>{}</th>", html_text(name));
-    if (name == names.front()) head += "<th>where it looked</th>";
+    if (name == names.front()) head += "<th>where the model looked</th>";
     for (const auto& [version, of] : maps) {
       if (version != name) continue;
-      head += of.empty() ? "<th>where it looked</th>"
-                         : fmt::format("<th>where it looked for {}</th>", html_text(of));
+      head += of.empty() ? "<th>where the model looked</th>"
+                         : fmt::format("<th>where the model looked for {}</th>", html_text(of));
     }
   }
   std::string body;
@@ -172,11 +172,10 @@ std::vector<ImagePicture> image_pictures_of(const std::vector<RunRecord>& runs,
 }
 
 std::string image_pictures_html(const std::vector<ImagePicture>& pictures) {
-  return pictures_in_rows(
-      pictures, table_html,
-      "Below each picture is what the model says of it. The redder a patch, the more the answer "
-      "(or, where a class is named, that class) rests on it; each map has its own scale, from its "
-      "weakest patch to its strongest.");
+  return pictures_in_rows(pictures, table_html,
+                          "Below each picture is the model's answer. The redder a patch, the more "
+                          "it supports the answer (or the class that is named); each map has its "
+                          "own scale, from its weakest patch to its strongest.");
 }
 
 }  // namespace attnlab

@@ -18,8 +18,8 @@ struct ImageVersion {
   bool wrong = false;
 };
 
-/// Where the model looked in a version of an image: what its answer rests on, or what a class that
-/// was asked for would.
+/// Where the model looked in a version of an image: the explanation of its answer, or of a class
+/// that the user named.
 struct ImageMap {
   std::string version;  ///< "clean"
   std::string of;       ///< a class; empty: the model's answer
@@ -32,7 +32,7 @@ struct ImagePicture {
   std::int64_t height = 0, width = 0;  ///< in pixels
   std::string true_class;
   std::string method;                  ///< of the map: "ag_cam", "rollout"
-  std::vector<double> map;             ///< of a grid of patches, row by row; empty: there is none
+  std::vector<double> map;             ///< of a grid of patches, row by row; empty: no map
   std::int64_t columns = 0;            ///< of the grid
   std::vector<ImageVersion> versions;  ///< the clean one first
   std::vector<ImageMap> more_maps;     ///< by AG-CAM, of the same grid
@@ -43,7 +43,8 @@ struct ImagePicture {
 std::vector<ImagePicture> image_pictures_of(const std::vector<RunRecord>& runs,
                                             std::vector<std::string>& notes);
 
-/// A table for each image: a row an attention, with the image, the map over it, and its versions.
+/// A table for each image: one row per attention, with the image, the map over it, and its
+/// versions.
 std::string image_pictures_html(const std::vector<ImagePicture>& pictures);
 
 }  // namespace attnlab

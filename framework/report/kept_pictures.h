@@ -1,4 +1,4 @@
-// What `attnlab show` kept beside runs, one JSON file a run: read for the page.
+// What `attnlab show` kept beside runs, one JSON file per run: read for the page.
 #pragma once
 
 #include <fmt/format.h>
@@ -64,7 +64,7 @@ std::vector<Picture> kept_pictures(const std::vector<RunRecord>& runs, const std
       }
     } catch (const std::exception&) {
       notes.push_back(
-          fmt::format("{} cannot be read: its {} are not drawn; `attnlab show {}` writes it anew",
+          fmt::format("{} cannot be read: its {} are not drawn; `attnlab show {}` writes it again",
                       path, name, run.folder));
       continue;
     }

@@ -127,10 +127,9 @@ std::vector<LabelPicture> label_pictures_of(const std::vector<RunRecord>& runs,
 }
 
 std::string label_pictures_html(const std::vector<LabelPicture>& pictures) {
-  return pictures_in_rows(
-      pictures, label_row_html,
-      "Below each answer are its errors: red where it is wrong, grey where it is "
-      "right. White: no label, or scores that are not finite.");
+  return pictures_in_rows(pictures, label_row_html,
+                          "Below each answer are its errors: red is wrong, grey is right. White: "
+                          "no label, or scores that are not finite.");
 }
 
 }  // namespace attnlab

@@ -126,8 +126,8 @@ std::string pool_note(const Report& report) {
                                     "numbers are mean ± sample standard deviation over those runs."
                                   : "Mean ± sample standard deviation over the runs that are done.";
   return numbers +
-         " Runs at different points may share data and initial weights: an interval takes them for "
-         "independent.";
+         " Runs at different points may share data and initial weights: an interval assumes that "
+         "they are independent.";
 }
 
 }  // namespace attnlab

@@ -218,7 +218,7 @@ std::string report_markdown(const Report& report) {
     write_comparison(report.comparison, out);
   }
   write_unfinished(report, out);
-  if (!report.citations.empty()) out.heading("To cite");
+  if (!report.citations.empty()) out.heading("Citations");
   out.list(citation_lines(report));
   out.paragraph(report.date + ", by");
   out.code(report.command);

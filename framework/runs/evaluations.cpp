@@ -54,7 +54,7 @@ void check_record(json record) {
   if (check == hex(fingerprint(json_text(record)))) return;
   throw DataError(
       "its content does not fit its check: it was edited, or a disk fails; attnlab eval with "
-      "--again measures it anew");
+      "--again measures it again");
 }
 
 EvaluationRecord from_json(const json& in) {

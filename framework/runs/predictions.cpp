@@ -95,7 +95,7 @@ Predictions read_predictions(const std::string& run_folder, const EvaluationReco
       (fs::path(run_folder) / "evaluations" / fs::path(record.file).replace_extension(kEnding))
           .string();
   const auto damaged = [&](const std::string& why) {
-    return DataError(fmt::format("{}: damaged: {}; attnlab eval {} {} --again makes it anew", path,
+    return DataError(fmt::format("{}: damaged: {}; attnlab eval {} {} --again makes it again", path,
                                  why, run_folder, record.entry));
   };
   if (!is_there(path)) throw damaged("it is missing");

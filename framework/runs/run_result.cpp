@@ -65,7 +65,7 @@ void read_conditions(const json& in, RunResult& run) {
   if (in.contains("together")) run.together = in.at("together").get<std::int64_t>();
   if (const auto began = in.value("began_together", std::int64_t{1}); began > run.together) {
     run.notes.push_back(
-        fmt::format("begun as one of {} that were trained together, and begun anew {}", began,
+        fmt::format("begun as one of {} that were trained together, and restarted {}", began,
                     run.together == 1 ? "alone" : "with fewer"));
   }
   const auto text = [](const json& of, const char* pointer) {

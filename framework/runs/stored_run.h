@@ -1,6 +1,6 @@
 // Finished runs in a compact form that is kept with a repository or sent to another machine: what a
-// run was and what came of it, without checkpoint, curves and logs. A file a run, JSON with a line
-// a value, some kilobytes:
+// run was and what came of it, without checkpoint, curves and logs. One file per run, JSON with one
+// line per value, some kilobytes:
 //
 //   FOLDER/EXPERIMENT/ATTENTION/SEED-HASH.json
 //     {"schema": 1, "experiment": ..., "attention": ..., "seed": 0,

@@ -49,7 +49,7 @@ TunedAttention read_attention(const json& in) {
   for (const json& entry : in.at("tries")) one.tries.push_back(read_try(entry));
   if (in.contains("chosen")) one.chosen = in.at("chosen").get<std::size_t>();
   if (one.chosen && *one.chosen >= one.tries.size()) {
-    throw DataError("tune: the chosen try is none of the tries");
+    throw DataError("tune: the chosen try is not one of the tries");
   }
   one.edges = in.at("edges").get<std::vector<std::string>>();
   one.waits = in.value("waits", "");

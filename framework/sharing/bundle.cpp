@@ -157,7 +157,7 @@ Bundle parse_bundle(std::string_view bytes) {
   }
   if (bundle.signer->lab != bundle.contents.id.lab) {
     throw TrustError(
-        fmt::format("{}: REFUSED: signed by a key of lab '{}', which has no say in {}/",
+        fmt::format("{}: REFUSED: signed by a key of lab '{}', which may not sign for {}/",
                     bundle.label(), bundle.signer->lab, bundle.contents.id.lab));
   }
   return bundle;

@@ -63,7 +63,7 @@ IndexEntry entry_of_bundle(const fs::path& path, const std::string& lab) {
   }
   if (!bundle.signer) {
     throw BundleError(
-        fmt::format("{}: is not signed: whoever knows the key of lab '{}' refuses it; pack it "
+        fmt::format("{}: is not signed: anyone who knows the key of lab '{}' refuses it; pack it "
                     "where that key is",
                     path.string(), lab));
   }
@@ -81,7 +81,7 @@ std::int64_t serial_there(const std::string& folder) {
     return parse_index(read_text(path)).serial;
   } catch (const BundleError& damage) {
     throw BundleError(
-        fmt::format("{}: {}; mend or remove it (its number must grow)", path, damage.what()));
+        fmt::format("{}: {}; repair or remove it (its number must grow)", path, damage.what()));
   }
 }
 
@@ -220,7 +220,7 @@ Index check_index(const ServedIndex& served, const std::string& place, Keyring& 
     }
     Index index = parse_index(served.text);
     if (index.lab != card.lab || signature.trusted_comment != index_comment(index)) {
-      throw TrustError(fmt::format("{}: REFUSED: it says otherwise than what was signed", what));
+      throw TrustError(fmt::format("{}: REFUSED: it differs from what was signed", what));
     }
     for (const IndexEntry& entry : index.bundles) {
       if (entry.id.starts_with(index.lab + "/")) continue;

@@ -82,7 +82,7 @@ std::string damaged_copy(const AddedIndex& index, const std::string& how) {
 }
 
 /// The lines of a copy that have the word, in lower case, in them. A copy is our own writing: a
-/// head, then a bundle a line.
+/// head, then one bundle per line.
 void search_copy(const AddedIndex& index, const std::string& word, std::vector<Found>& out) {
   const std::string text = read_text(index.copy);
   const std::string folded = lower(text);

@@ -42,7 +42,8 @@ void check_signer(const Bundle& bundle, const Keyring& keys, const InstallOption
   }
   keys.refuse_look_alikes(lab, label);
   const std::string question = fmt::format(
-      "{} is not signed: nobody vouches for it. Its code will run with your rights. Install it?",
+      "{} is not signed: nobody guarantees its origin. Its code will run with your rights. Install "
+      "it?",
       label);
   if (permits(options.policy.unsigned_bundles, options.ask, question)) return;
   throw TrustError(
@@ -63,8 +64,8 @@ void check_version_goes_up(const Bundle& bundle, const std::optional<Installed>&
           : highest;
   if (!newest.empty() && compare_versions(contents.version, newest) < 0) {
     throw TrustError(
-        fmt::format("{}: REFUSED: {} was installed here; an older version may bring back "
-                    "what was mended since (--allow-downgrade takes it)",
+        fmt::format("{}: REFUSED: {} was installed here; an older version may bring back what was "
+                    "fixed since (--allow-downgrade takes it)",
                     bundle.label(), newest));
   }
   const bool same_version = readable && compare_versions(active->version, contents.version) == 0;

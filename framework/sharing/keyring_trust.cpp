@@ -157,10 +157,10 @@ void Keyring::check_index_is_new(const SeenIndex& index, const std::string& what
                       what, index.serial, seen.serial));
     }
     if (index.serial == seen.serial && index.sha256 != seen.sha256) {
-      throw TrustError(
-          fmt::format("{}: REFUSED: it is another index than the number {} of lab '{}' that was "
-                      "seen before; the lab must make it anew (attnlab index make), from one place",
-                      what, index.serial, index.lab));
+      throw TrustError(fmt::format(
+          "{}: REFUSED: it is another index than the number {} of lab '{}' that was seen before; "
+          "the lab must make it again (attnlab index make), from one place",
+          what, index.serial, index.lab));
     }
   }
 }

@@ -286,7 +286,7 @@ Reproduced compare_metric(const Cell& cell, const Metric& metric) {
   if (others > 0) {
     one.decides = false;
     one.verdict = "other settings";
-    one.why = fmt::format("{} of its runs were asked another thing under this name there", others);
+    one.why = fmt::format("{} of its runs had another evaluation under this name there", others);
     return one;
   }
   judge(ends, one);
@@ -357,7 +357,7 @@ void note_locks(const RunPair& pair, const std::string& label, Sentences& out) {
   const bool recorded_by_both =
       !recorded(pair.there, kFingerprint).empty() && !recorded(*pair.here, kFingerprint).empty();
   if (name_data(there, here) || recorded_by_both) return;
-  out["there or here it is not said which data these were; they were not compared"].push_back(
+  out["there or here it is not recorded which data these were; they were not compared"].push_back(
       label);
 }
 

@@ -118,8 +118,8 @@ void add_checkpoints(const RunRecord& run, const std::string& to, ResultFiles& o
   const std::string needed = weights_of(run);
   if (!run.done() || added.count(needed) > 0) return;
   out.notes.push_back(
-      fmt::format("{}: {}/{} is not there, so that the parameters that its numbers are of are not "
-                  "in the file; run it anew to pack them",
+      fmt::format("{}: {}/{} is not there, so the file lacks the weights behind its numbers; run "
+                  "it again to pack them",
                   run.label(), run.folder, needed));
 }
 
@@ -218,8 +218,8 @@ void add_plugins(const RunRecord& run, const std::vector<Installed>& installed,
     const auto found = std::find_if(installed.begin(), installed.end(), same);
     if (found == installed.end()) {
       throw PluginError(
-          fmt::format("{}: used {} of another bundle than is installed now; install "
-                      "that one again, or run anew",
+          fmt::format("{}: used {} of another bundle than is installed now; install that one "
+                      "again, or run again",
                       run.label(), part.id));
     }
     std::string bytes = read_bundle_bytes(found->bundle_file());

@@ -78,7 +78,7 @@ Json files_schema() {
 void close_map(Json& map, const std::vector<std::string>& removable) {
   map["properties"]["extends"] = files_schema();
   map["patternProperties"][fmt::format("^({})-$", join(removable, "|"))] = {
-      {"type", "null"}, {"description", "removes the key with all below it"}};
+      {"type", "null"}, {"description", "removes the key and everything below it"}};
   map["additionalProperties"] = false;
 }
 
@@ -88,7 +88,7 @@ void add_list_edits(Json& properties, const std::string& name, const Json& items
   properties[name + "-"] = {
       {"type", {"array", "null"}},
       {"items", items},
-      {"description", fmt::format("removes items of {}; nothing: all of it", name)}};
+      {"description", fmt::format("removes items of {}; without a value: all of them", name)}};
 }
 
 Json map_schema(const Schema& options);
@@ -102,7 +102,7 @@ Json free_names_schema(const OptionSpec& spec) {
       {"pattern", kLater},
       {"properties", {{"extends", files_schema()}}},
       {"patternProperties",
-       {{"-$", {{"type", "null"}, {"description", "removes the key with all below it"}}}}},
+       {{"-$", {{"type", "null"}, {"description", "removes the key and everything below it"}}}}},
       {"additionalProperties", any.holds_options() ? map_schema(any.options) : scalar_schema(any)}};
 }
 
@@ -188,7 +188,7 @@ void add_named_files(const Node& node, std::vector<NamedFile>& out) {
 Schema keys_of_files() {
   return {make_option("file", OptionSpec::Type::string, "the Python file"),
           make_option("class", OptionSpec::Type::string, "the class in it, where it has several"),
-          make_group("options", {}, "those of the class")};
+          make_group("options", {}, "options of the class")};
 }
 
 Json python_use() {

@@ -154,7 +154,7 @@ bool same_configuration(const StoredRun& run, const Cell& cell, const Catalogue&
     const Node config = frozen_tree(run.config, run.file);
     return frozen_experiment(config, catalogue, run.experiment).hash() ==
            cell.identity.configuration;
-  } catch (const Error&) {  // an option of it is no more
+  } catch (const Error&) {  // one of its options does not exist any more
     return false;
   }
 }

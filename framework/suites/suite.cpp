@@ -69,7 +69,7 @@ void check_attentions(Suite& suite, const Node& root, const std::vector<SuiteAtt
   const Node* baseline = root.find("baseline");
   suite.baseline = baseline == nullptr ? suite.attentions.front() : baseline->text();
   if (std::count(suite.attentions.begin(), suite.attentions.end(), suite.baseline) == 0) {
-    problems.push_back(fmt::format("{}: baseline: '{}' is none of the suite's attentions{}",
+    problems.push_back(fmt::format("{}: baseline: '{}' is not one of the suite's attentions{}",
                                    (baseline == nullptr ? root.place() : baseline->place()).str(),
                                    suite.baseline, suggestion(suite.baseline, suite.attentions)));
   }

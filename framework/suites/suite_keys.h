@@ -40,36 +40,37 @@ struct SuiteKeys {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("schema", schema, required(range(1, 1)), "version of the file's format");
-    v("name", name, "of the suite's folder; else the file's name");
+    v("name", name, "name of the suite's folder; default: the file's name");
     v("attentions", attentions, filled(),
-      "names of plugins or of files in `configs/attention/`, or maps with `use`, options, `as`, "
-      "the label, and `set`, what else an experiment has with this attention; labels must differ");
-    v("baseline", baseline, "label of the attention to compare with; else the first");
+      "names of plugins or of files in `configs/attention/`, or maps with `use`, options, `as` "
+      "(the label) and `set` (other changes to experiments with this attention); labels must "
+      "differ");
+    v("baseline", baseline, "label of the attention to compare with; default: the first");
     v("experiments", experiments, filled(),
       "files relative to this one, or names below `configs/experiments`");
-    v("seeds", seeds, at_least(0), "of all experiments; else each experiment's own");
+    v("seeds", seeds, at_least(0), "seeds of all experiments; default: each experiment's own");
     v("set", set, "what to change in every experiment, by the rules of composition");
-    v("grid", grid, "values of keys: each experiment at every combination of them");
-    v("pool", pool, "what tables are pooled by; else all that `grid` varies");
+    v("grid", grid, "values of keys: each experiment runs at every combination of them");
+    v("pool", pool, "keys whose values tables pool by; default: all that `grid` varies");
     v("tune", tune,
-      "values of keys, of which each attention's seeds run with the best of equally many tries; "
-      "not with `grid`");
-    v("fallback", fallback, "what else to change where an experiment's data are missing");
+      "values of keys to tune: each attention has equally many tries, and its seeds run with the "
+      "best; not with `grid`");
+    v("fallback", fallback, "what else to change if an experiment's data are missing");
     v("missing_data", missing_data, one_of("error", "skip"),
       "skip: an experiment whose data are missing is absent as `no data`; not with `fallback`");
     v("missing_plugins", missing_plugins, one_of("error", "skip"),
       "skip: an experiment whose model, task or dataset is not installed is absent as `no plugin`");
     v("page", page, "the page over domains");
     v("stored", stored,
-      "folders of stored results, relative to this file, that stand for runs where all agrees");
+      "folders of stored results, relative to this file, used in place of runs where all agrees");
     v("warning", warning,
-      "a text that is said loudly before and after, and is part of every table");
+      "a warning that is printed before and after the runs, and with every table");
     v("reference", reference, one_or_more(),
-      "a publication's numbers, in a column of their own; of several metrics a list");
+      "a publication's numbers, in their own column; for several metrics a list");
     v("relative", relative, "metrics as shares of one experiment's value");
     v("skip", skip, "cells that are left out");
     v("compare", compare, "how the attentions are compared when the runs are done");
-    v("match", match, "parameters or FLOPs that every attention has alike");
+    v("match", match, "parameters or FLOPs that are equal for all attentions");
   }
 };
 

@@ -54,7 +54,7 @@ void fit_page(PageSpec& page, const std::vector<std::string>& experiments, const
   if (problems == nullptr) return;
   for (const std::string& name : unknown) {
     note(place,
-         fmt::format(": '{}' is none of the suite's experiments{}", name,
+         fmt::format(": '{}' is not one of the suite's experiments{}", name,
                      suggestion(name, experiments)),
          *problems);
   }

@@ -15,12 +15,12 @@ struct ColumnKeys {
   std::optional<std::string> domain, title;
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("domain", domain, "columns of one domain count as one; else the experiment");
-    v("experiment", experiment, filled(), "of the suite");
+    v("domain", domain, "columns of one domain count as one; default: the experiment");
+    v("experiment", experiment, filled(), "experiment of the suite");
     v("metric", metric, "its name, or headline: what the experiment's task is judged by");
-    v("title", title, "what stands over it; else the metric, of the headline the domain");
+    v("title", title, "heading of the column; default: the metric, or for headline the domain");
     v("role", role, one_of("quality", "robustness", "stability"),
-      "what it tells of an attention; ranks and the summary are of quality alone");
+      "what the column measures; only quality counts for ranks and the summary");
   }
 };
 
@@ -28,11 +28,11 @@ struct ClaimKeys {
   std::string attention, experiment, metric = "headline", says, source, text;
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("attention", attention, filled(), "label of the attention that it is about");
-    v("experiment", experiment, filled(), "of the suite");
-    v("metric", metric, "of a column");
-    v("says", says, filled(one_of("better", "worse")), "than the baseline");
-    v("source", source, filled(), "where it stands");
+    v("attention", attention, filled(), "label of the attention that the claim is about");
+    v("experiment", experiment, filled(), "experiment of the suite");
+    v("metric", metric, "metric of a column");
+    v("says", says, filled(one_of("better", "worse")), "compared with the baseline");
+    v("source", source, filled(), "where the claim is published");
     v("text", text, filled(), "the claim, in the publication's words or close to them");
   }
 };
@@ -43,9 +43,9 @@ struct PageKeys {
   std::vector<ClaimKeys> claims;
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("title", title, "of the page");
+    v("title", title, "title of the page");
     v("columns", columns, filled(), "what is shown, in this order");
-    v("claims", claims, "what publications say of attentions");
+    v("claims", claims, "claims of publications about attentions");
   }
 };
 

@@ -24,7 +24,7 @@ struct ReferenceKeys {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("source", source, filled(), "where the numbers stand: the heading of their column");
-    v("metric", metric, "what they are numbers of: beside which column they stand");
+    v("metric", metric, "metric of these numbers: the column that they stand beside");
     v("values", values, filled(),
       "by experiment and attention, as the table writes them (98.4 for 98.4 %)");
   }

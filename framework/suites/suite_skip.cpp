@@ -25,7 +25,7 @@ void check_names(const std::vector<std::string>& given, const std::vector<std::s
   for (const std::string& name : given) {
     if (contains(known, name)) continue;
     add(problems, place,
-        fmt::format("'{}' is none of the suite's {}{}", name, kind, suggestion(name, known)));
+        fmt::format("'{}' is not one of the suite's {}{}", name, kind, suggestion(name, known)));
   }
 }
 

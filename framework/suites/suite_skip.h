@@ -22,10 +22,10 @@ struct SkipRule {
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("experiment", experiments, one_or_more(), "names; without it all");
-    v("attention", attentions, one_or_more(), "labels; without it all");
-    v("seeds", seeds, at_least(0), "without it all");
-    v("reason", reason, filled(), "what tables show in the place of the cells");
+    v("experiment", experiments, one_or_more(), "names; default: all");
+    v("attention", attentions, one_or_more(), "labels; default: all");
+    v("seeds", seeds, at_least(0), "default: all");
+    v("reason", reason, filled(), "what tables show in place of the cells");
   }
 
   bool matches(const std::string& experiment, const std::string& attention,

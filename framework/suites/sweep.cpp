@@ -111,7 +111,7 @@ void choose_baseline(Suite& suite, const std::string& given) {
   };
   suite.baseline = !given.empty() ? given : has("standard") ? "standard" : suite.attentions.front();
   if (has(suite.baseline)) return;
-  throw ConfigError(fmt::format("--baseline: '{}' is none of the sweep's attentions{}", given,
+  throw ConfigError(fmt::format("--baseline: '{}' is not one of the sweep's attentions{}", given,
                                 suggestion(given, suite.attentions)));
 }
 

@@ -181,7 +181,7 @@ std::string obstacle_of(const Cell& cell, RunState state) {
     case CellAction::failed:
       return fmt::format("failed: {}; --rerun failed runs it again", cell.reason);
     case CellAction::stale:
-      return fmt::format("is stale: {}; --rerun stale runs it anew", cell.reason);
+      return fmt::format("is stale: {}; --rerun stale runs it again", cell.reason);
     case CellAction::busy:
       return cell.reason;
     case CellAction::run:

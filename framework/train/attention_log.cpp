@@ -157,7 +157,7 @@ Tensor kinds_of(const Batch& batch, const std::vector<std::string>& record) {
   if (kinds->dim() != 2 || kinds->scalar_type() != at::kLong) {
     throw ShapeError(
         fmt::format("trace.record: 'key_norm_by_kind' takes the field 'kind' as [B, N] int64, "
-                    "found {}; leave it out, or mend the dataset",
+                    "found {}; leave it out, or correct the dataset",
                     describe(*kinds)));
   }
   return *kinds;

@@ -48,7 +48,7 @@ class PeakMemory {
 
 /// Trains for a few steps after one of warm-up, and evaluates one batch. The model is of no use
 /// afterwards. Nothing is written.
-/// @param steps  0: nothing is run, so that a part that hangs or crashes when it runs is no matter;
+/// @param steps  0: nothing is run, so a part that hangs or crashes when it runs does no harm;
 ///               FLOPs and times are 0
 RunForecast probe_run(BuiltRun& run, std::int64_t steps);
 

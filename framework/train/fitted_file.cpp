@@ -24,7 +24,8 @@ std::string fitted_file(const std::string& entry, const std::string& hash) {
 NamedTensors read_fitted(const std::string& path, const std::string& hash) {
   if (!is_there(path)) return {};
   const auto problem = [&](const std::string& what) {
-    return DataError(fmt::format("{}: {}; remove the file, so that it is fitted anew", path, what));
+    return DataError(
+        fmt::format("{}: {}; remove the file, so that it is fitted again", path, what));
   };
   TensorFile file;
   try {

@@ -43,18 +43,20 @@ struct CrossVitOptions {
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("preset", preset, "sizes of a published model; options below that are given win over it");
+    v("preset", preset, "sizes of a published model; options below override them");
     v("sizes", sizes, at_least(1), "height and width that each branch sees, in pixels");
-    v("patch_sizes", patch_sizes, at_least(1), "side of a branch's patches; of sizes divisors");
+    v("patch_sizes", patch_sizes, at_least(1),
+      "side of each branch's patches, in pixels; a divisor of its size");
     v("dims", dims, range(1, 1 << 24), "channels of each branch's tokens; empty: the preset's");
     v("depths", depths, range(1, 10000), "blocks of each branch in a stage; empty: the preset's");
     v("heads", heads, at_least(1), "attention heads of each branch; empty: the preset's");
-    v("stages", stages, range(1, 10000), "how often the branches read each other");
-    v("mlp_ratio", mlp_ratio, range(0, 64), "hidden channels of an MLP over dim; 0: the preset's");
+    v("stages", stages, range(1, 10000), "how often the branches exchange information");
+    v("mlp_ratio", mlp_ratio, range(0, 64),
+      "hidden channels of an MLP, divided by dim; 0: the preset's");
     v("stem", stem, one_of("", "linear", "convolutions"),
       "patches by one map, or by three convolutions (patches of 12 and 16); empty: the preset's");
     v("drop_path", drop_path, range(0, 0.99), "probability of dropping a branch in the last block");
-    v("attention_dropout", attention_dropout, range(0, 0.99), "of attention weights");
+    v("attention_dropout", attention_dropout, range(0, 0.99), "dropout of attention weights");
   }
 };
 
@@ -391,15 +393,16 @@ class CrossVit final : public Model {
 
 }  // namespace
 
-ATTNLAB_PLUGIN(model, CrossVit, CrossVitOptions,
-               {.id = "attnlab/crossvit",
-                .version = "1.0.1",
-                .summary = "two branches of patches whose class tokens read each other",
-                .citation = "Chen, Fan, Panda, CrossViT, ICCV 2021, arXiv:2103.14899",
-                .licence = "Apache-2.0",
-                .takes = {"image"},
-                .gives = {"logits"},
-                .needs = {"different_lengths"},
-                .recompute = true})
+ATTNLAB_PLUGIN(
+    model, CrossVit, CrossVitOptions,
+    {.id = "attnlab/crossvit",
+     .version = "1.0.1",
+     .summary = "two branches with different patches; class tokens attend to the other branch",
+     .citation = "Chen, Fan, Panda, CrossViT, ICCV 2021, arXiv:2103.14899",
+     .licence = "Apache-2.0",
+     .takes = {"image"},
+     .gives = {"logits"},
+     .needs = {"different_lengths"},
+     .recompute = true})
 
 }  // namespace attnlab

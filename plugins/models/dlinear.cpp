@@ -58,14 +58,15 @@ class DLinear final : public Model {
 
 }  // namespace
 
-ATTNLAB_PLUGIN(model, DLinear, DLinearOptions,
-               {.id = "attnlab/dlinear",
-                .version = "1.0.0",
-                .summary = "linear forecasts of a moving average and of the rest, no attention",
-                .citation = "Zeng et al., Are transformers effective for time series forecasting?, "
-                            "AAAI 2023, arXiv:2205.13504",
-                .licence = "Apache-2.0",
-                .takes = {"series", "future"},
-                .gives = {"forecast"}})
+ATTNLAB_PLUGIN(
+    model, DLinear, DLinearOptions,
+    {.id = "attnlab/dlinear",
+     .version = "1.0.0",
+     .summary = "linear forecasts of a moving average and of the remainder; no attention",
+     .citation = "Zeng et al., Are transformers effective for time series forecasting?, "
+                 "AAAI 2023, arXiv:2205.13504",
+     .licence = "Apache-2.0",
+     .takes = {"series", "future"},
+     .gives = {"forecast"}})
 
 }  // namespace attnlab

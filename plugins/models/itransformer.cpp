@@ -30,8 +30,8 @@ struct ITransformerOptions {
     v("heads", heads, at_least(1), "attention heads, a divisor of dim");
     v("hidden", hidden, at_least(1), "hidden channels of the MLP");
     v("dropout", dropout, range(0, 0.99), "after the embedding, the attention and in the MLP");
-    v("attention_dropout", attention_dropout, range(0, 0.99), "of attention weights");
-    v("instance_norm", instance_norm, "norm each window by itself, and undo it");
+    v("attention_dropout", attention_dropout, range(0, 0.99), "dropout of attention weights");
+    v("instance_norm", instance_norm, "normalise each window, and undo it in the forecast");
   }
 };
 
@@ -94,15 +94,16 @@ class ITransformer final : public Model {
 
 }  // namespace
 
-ATTNLAB_PLUGIN(model, ITransformer, ITransformerOptions,
-               {.id = "attnlab/itransformer",
-                .version = "1.0.0",
-                .summary = "forecasts all channels by attention between them, a token each",
-                .citation = "Liu et al., iTransformer, ICLR 2024, arXiv:2310.06625",
-                .licence = "Apache-2.0",
-                .takes = {"series", "future", "calendar?"},
-                .gives = {"forecast"},
-                .stacks = {"depth"},
-                .recompute = true})
+ATTNLAB_PLUGIN(
+    model, ITransformer, ITransformerOptions,
+    {.id = "attnlab/itransformer",
+     .version = "1.0.0",
+     .summary = "forecasts all channels by attention between them, one token per channel",
+     .citation = "Liu et al., iTransformer, ICLR 2024, arXiv:2310.06625",
+     .licence = "Apache-2.0",
+     .takes = {"series", "future", "calendar?"},
+     .gives = {"forecast"},
+     .stacks = {"depth"},
+     .recompute = true})
 
 }  // namespace attnlab

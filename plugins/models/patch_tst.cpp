@@ -41,15 +41,15 @@ struct PatchTstOptions {
   constexpr void describe(Visitor& v) {
     v("patch", patch, at_least(1), "time steps of a patch");
     v("stride", stride, at_least(1), "time steps from one patch to the next");
-    v("padding", padding, "write the last value behind the series first: a patch more");
+    v("padding", padding, "first append the last value to the series: one more patch");
     v("dim", dim, range(1, 1 << 24), "channels of a token");
     v("depth", depth, range(1, 10000), "number of layers");
     v("heads", heads, at_least(1), "attention heads, a divisor of dim");
     v("hidden", hidden, at_least(1), "hidden channels of the MLP");
     v("dropout", dropout, range(0, 0.99), "after the embedding, the attention and in the MLP");
-    v("attention_dropout", attention_dropout, range(0, 0.99), "of attention weights");
-    v("head_dropout", head_dropout, range(0, 0.99), "of the forecast, in training");
-    v("instance_norm", instance_norm, "norm each window by itself, and undo it (RevIN)");
+    v("attention_dropout", attention_dropout, range(0, 0.99), "dropout of attention weights");
+    v("head_dropout", head_dropout, range(0, 0.99), "dropout of the forecast");
+    v("instance_norm", instance_norm, "normalise each window, and undo it in the forecast (RevIN)");
     v("residual_logits", residual_logits,
       "add each layer's logits to the next one's, as the published code does");
   }

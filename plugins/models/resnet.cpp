@@ -17,7 +17,7 @@ struct ResNetModelOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("depth", depth, range(18, 101), "layers: 18, 34, 50 or 101");
-    v("stages", stages, range(1, 4), "how many of the four stages there are");
+    v("stages", stages, range(1, 4), "how many of the four stages are used");
   }
 };
 
@@ -64,7 +64,7 @@ class ResNetModel final : public Model {
 ATTNLAB_PLUGIN(model, ResNetModel, ResNetModelOptions,
                {.id = "attnlab/resnet",
                 .version = "1.0.0",
-                .summary = "residual convolutional network, a class per image",
+                .summary = "residual convolutional network, one class per image",
                 .citation = "He et al., Deep Residual Learning, CVPR 2016",
                 .licence = "Apache-2.0",
                 .takes = {"image"},

@@ -40,19 +40,21 @@ struct SeqPairOptions {
     v("wiring", wiring, one_of("two_sources", "cross"),
       "keys from the condition and values from the content, or both from one sequence");
     v("queries", queries, one_of("auto", "content", "condition"),
-      "sequence behind the queries; auto: content, but condition in cross with one target");
+      "sequence that gives the queries; auto: content, but condition for wiring cross with one "
+      "target");
     v("pool", pool, one_of("mean", "first", "pointer"),
-      "one target from the mean of the tokens, the first one, or a score for each token");
+      "one target from the mean of the tokens or from the first token, or a score for each token");
     v("positions", positions, one_of("learned", "none"), "absolute positions of both sequences");
     v("dim", dim, range(1, 1 << 24), "channels of a token");
     v("depth", depth, range(1, 10000), "number of layers");
     v("heads", heads, at_least(1), "attention heads, a divisor of dim");
     v("hidden", hidden, at_least(1), "hidden channels of the MLP");
-    v("self_attention", self_attention, "queries see each other first, by standard attention");
+    v("self_attention", self_attention,
+      "queries first attend to each other, by standard attention");
     v("embedding_std", embedding_std, range(1e-6, 10),
-      "deviation of tokens, positions and learned queries at the start");
+      "initial standard deviation of tokens, positions and learned queries");
     v("dropout", dropout, range(0, 0.99), "after attention and in the MLP");
-    v("attention_dropout", attention_dropout, range(0, 0.99), "of attention weights");
+    v("attention_dropout", attention_dropout, range(0, 0.99), "dropout of attention weights");
   }
 };
 
@@ -266,8 +268,8 @@ class SeqPairTransformer final : public Model {
     if (ids.numel() > 0 &&
         (ids.min().item<std::int64_t>() < 0 || ids.max().item<std::int64_t>() >= vocabulary_)) {
       throw DataError(
-          fmt::format("seq_pair_transformer: {} has a token outside the vocabulary (0 to {}); mend "
-                      "the dataset, or its vocabulary",
+          fmt::format("seq_pair_transformer: {} has a token outside the vocabulary (0 to {}); "
+                      "correct the dataset, or its vocabulary",
                       field, vocabulary_ - 1));
     }
     const Tensor first = at::arange(members_, ids.options()).mul_(vocabulary_);
@@ -315,17 +317,18 @@ class SeqPairTransformer final : public Model {
 
 }  // namespace
 
-ATTNLAB_PLUGIN(model, SeqPairTransformer, SeqPairOptions,
-               {.id = "attnlab/seq_pair_transformer",
-                .version = "1.1.0",
-                .summary = "layers with keys of one sequence and values of another, or cross",
-                .citation = "Bahaduri et al., Indirect Attention: Turning Context Misalignment "
-                            "into a Feature, section 6.1",
-                .licence = "Apache-2.0",
-                .takes = {"condition", "condition_valid", "content"},
-                .gives = {"logits"},
-                .stacks = {"depth"},
-                .ensemble = true,
-                .recompute = true})
+ATTNLAB_PLUGIN(
+    model, SeqPairTransformer, SeqPairOptions,
+    {.id = "attnlab/seq_pair_transformer",
+     .version = "1.1.0",
+     .summary = "layers with keys of one sequence and values of another, or cross-attention",
+     .citation = "Bahaduri et al., Indirect Attention: Turning Context Misalignment "
+                 "into a Feature, section 6.1",
+     .licence = "Apache-2.0",
+     .takes = {"condition", "condition_valid", "content"},
+     .gives = {"logits"},
+     .stacks = {"depth"},
+     .ensemble = true,
+     .recompute = true})
 
 }  // namespace attnlab

@@ -20,7 +20,8 @@ struct SwinModelOptions {
     v("preset", preset, one_of("nano", "T", "S", "B"),
       "published sizes; nano: 32 channels, 8 blocks");
     v("window", window, range(1, 64), "side of a window in cells");
-    v("stages", stages, range(1, 4), "that there are; fewer suit small images: 3 end at stride 16");
+    v("stages", stages, range(1, 4),
+      "number of stages; fewer suit small images: 3 end at stride 16");
     v("drop_path", drop_path, range(-1, 0.99),
       "probability of dropping a branch in the last block; -1: the preset's");
   }
@@ -75,7 +76,7 @@ class SwinModel final : public Model {
 ATTNLAB_PLUGIN(model, SwinModel, SwinModelOptions,
                {.id = "attnlab/swin",
                 .version = "1.0.0",
-                .summary = "Swin Transformer V2: attention in shifted windows, a class per image",
+                .summary = "Swin Transformer V2: attention in shifted windows, one class per image",
                 .citation = "Liu et al., Swin Transformer V2, CVPR 2022, arXiv:2111.09883",
                 .licence = "Apache-2.0",
                 .takes = {"image"},

@@ -41,11 +41,12 @@ struct TimeseriesTransformerOptions {
     v("heads", heads, at_least(1), "attention heads, a divisor of dim");
     v("hidden", hidden, at_least(1), "hidden channels of the MLP");
     v("dropout", dropout, range(0, 0.99), "after the embedding, the attention and in the MLP");
-    v("attention_dropout", attention_dropout, range(0, 0.99), "of attention weights");
+    v("attention_dropout", attention_dropout, range(0, 0.99), "dropout of attention weights");
     v("head", head, one_of("class_token", "concatenated"),
-      "what the classifier reads: a token added in front, or all time steps end to end");
+      "what the classifier reads: a token added in front, or all time steps concatenated");
     v("positions", positions, one_of("none", "learned", "sinusoidal", "relative"),
-      "of time steps; learned: for series of one length; relative: Transformer-XL's");
+      "positions of time steps; learned: only for series of one length; relative: "
+      "Transformer-XL's");
   }
 };
 
@@ -258,7 +259,7 @@ class TimeseriesTransformer final : public Model {
 ATTNLAB_PLUGIN(model, TimeseriesTransformer, TimeseriesTransformerOptions,
                {.id = "attnlab/timeseries_transformer",
                 .version = "1.0.0",
-                .summary = "classifier of time series, post-norm, as the Time-Series-Library's",
+                .summary = "classifier of time series, post-norm, as in the Time-Series-Library",
                 .citation = "Wang et al., Deep time series models, 2024, arXiv:2407.13278",
                 .licence = "Apache-2.0",
                 .takes = {"series", "length"},

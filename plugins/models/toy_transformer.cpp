@@ -35,18 +35,19 @@ struct ToyTransformerOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("block", block, one_of("as_printed", "pre_norm"),
-      "algorithm A2 to the letter, or the usual pre-norm layer");
+      "exactly algorithm A2 of the paper, or the usual pre-norm layer");
     v("hidden", hidden, at_least(1), "hidden channels of the MLP");
     v("qkv_bias", qkv_bias,
-      "biases of queries, keys and values; with a bias, even the direction of a key tells its "
+      "biases of queries, keys and values; with a bias, even the direction of a key depends on its "
       "token's norm");
-    v("activation", activation, one_of("gelu", "relu"), "of the MLP");
+    v("activation", activation, one_of("gelu", "relu"), "activation of the MLP");
     v("start", start, one_of("uniform", "truncated_normal"),
-      "maps start as PyTorch's (uniform in 1/sqrt of the inputs), or normal (std 0.02), biases 0");
-    v("token_std", token_std, range(1e-6, 1), "deviation of the class token at the start");
-    v("position_std", position_std, range(1e-6, 1), "deviation of positions at the start");
+      "initial linear maps: PyTorch's (uniform within 1/sqrt of the inputs), or normal (std 0.02) "
+      "with biases 0");
+    v("token_std", token_std, range(1e-6, 1), "initial standard deviation of the class token");
+    v("position_std", position_std, range(1e-6, 1), "initial standard deviation of positions");
     v("decay", decay, one_of("all", "matrices"),
-      "weight decay of all parameters, as PyTorch's AdamW, or of the maps' matrices alone");
+      "weight decay of all parameters, as in PyTorch's AdamW, or only of the maps' matrices");
   }
 };
 

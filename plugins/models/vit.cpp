@@ -59,31 +59,32 @@ struct VitOptions {
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("preset", preset, "sizes of a published model; options below that are not 0 win over it");
+    v("preset", preset, "sizes of a published model; options below that are not 0 override them");
     v("dim", dim, range(0, 1 << 24), "channels of a token; 0: the preset's");
     v("depth", depth, range(0, 10000), "number of layers; 0: the preset's");
     v("heads", heads, at_least(0), "attention heads, a divisor of dim; 0: the preset's");
-    v("mlp_ratio", mlp_ratio, range(0, 64), "hidden channels of the MLP over dim; 0: 4");
+    v("mlp_ratio", mlp_ratio, range(0, 64), "hidden channels of the MLP, divided by dim; 0: 4");
     v("mlp", mlp, one_of("gelu", "swiglu"),
       "swiglu: silu(W_1 x) * W_2 x in place of one map and GELU");
     v("swiglu_multiple", swiglu_multiple, at_least(0),
-      "of swiglu: two thirds of mlp_ratio's hidden channels, rounded up to a multiple of this, so "
-      "that parameters are as many (256: LLaMA's code; 8: DINOv2's); 0: mlp_ratio's as they are");
-    v("norm", norm, one_of("layer", "rms"), "of every layer, and before the head");
+      "for swiglu: two thirds of mlp_ratio's hidden channels, rounded up to a multiple of this, so "
+      "that the number of parameters stays (256: LLaMA's code; 8: DINOv2's); 0: all of them");
+    v("norm", norm, one_of("layer", "rms"), "norm of every layer, and before the head");
     v("patch_size", patch_size, at_least(0), "side of a patch in pixels; 0: the preset's");
     v("registers", registers, range(0, 4096),
-      "learned tokens beside the patches that are dropped at the end; 0: none");
+      "learned tokens beside the patches, dropped at the end; 0: none");
     v("pool", pool, one_of("class_token", "mean"), "what the head reads; mean: no class token");
     v("positions", positions, one_of("all", "patches", "sinusoidal", "none"),
-      "all: class token and patches have a learned one each; patches: patches alone have; "
-      "sinusoidal: patches have sinusoids of row and column");
+      "all: learned, for class token and patches; patches: learned, only for patches; sinusoidal: "
+      "for patches, sinusoids of row and column");
     v("qkv_bias", qkv_bias, "biases on queries, keys and values");
-    v("layer_scale", layer_scale, at_least(0), "start of the channel factors; 0: none");
+    v("layer_scale", layer_scale, at_least(0),
+      "initial value of LayerScale's channel factors; 0: none");
     v("drop_path", drop_path, range(0, 0.99), "probability of dropping a branch in the last layer");
     v("drop_path_rule", drop_path_rule, one_of("linear", "constant"),
       "linear: from 0 in the first layer to drop_path in the last; constant: the same in all");
     v("dropout", dropout, range(0, 0.99), "after the positions, the attention and the MLP");
-    v("attention_dropout", attention_dropout, range(0, 0.99), "of attention weights");
+    v("attention_dropout", attention_dropout, range(0, 0.99), "dropout of attention weights");
     v("mlp_output_gelu", mlp_output_gelu, "a second GELU, at the end of each MLP");
     v("final_norm", final_norm, "a norm before the head");
     v("norm_eps", norm_eps, range(0, 1), "added to the variance (rms: mean square) in each norm");

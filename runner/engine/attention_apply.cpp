@@ -277,18 +277,17 @@ Usage apply_usage() {
       "  parameters.NAME   optional, in place of what the mechanism learns; an unknown NAME is an\n"
       "      error that lists the known ones\n"
       "and writes out, weights and logits (those that the mechanism has; hidden pairs have the\n"
-      "logit -inf), with as many dimensions as q and of its dtype; numbers of 16 bits are "
-      "computed\n"
-      "in float32 and rounded once. The file appears whole or not at all.";
+      "logit -inf), with as many dimensions as q and its dtype; 16-bit numbers are computed in\n"
+      "float32 and rounded once. The file appears whole or not at all.";
   usage.options.add_options()("use", po::value<std::string>()->value_name("ID"),
                               "the attention: quest, attnlab/quest")(
       "option", po::value<Words>()->value_name("KEY=VALUE")->multitoken()->composing(),
-      "options of it, as attnlab describe ID lists them")(
+      "its options, as listed by attnlab describe ID")(
       "in", po::value<std::string>()->value_name("FILE"), "tensors to compute on")(
       "out", po::value<std::string>()->value_name("FILE"), "file to write")(
       "causal", "query i sees keys j <= i + Lk - Lq")(
       "seed", po::value<std::int64_t>()->value_name("N")->default_value(0),
-      "of what is learned, as a run with this seed starts, and of what is drawn");
+      "seed of the parameters, as in a run with this seed, and of random numbers");
   return usage;
 }
 

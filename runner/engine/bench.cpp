@@ -121,21 +121,21 @@ Usage bench_usage() {
       "attnlab bench attention [ID ...] [--shapes B×H×n×D,...] [--seconds S] [--threads N]\n"
       "       [--causal] [--decode] [--json]";
   usage.about =
-      "Time and peak memory of one layer of each attention, in turn with standard attention: a\n"
-      "forward pass without gradients, then forward and backward, as ratios with their 95 %\n"
-      "intervals. ID is a name or, as in a suite, '{use: NAME, as: LABEL, options...}'; default:\n"
-      "all. What each mechanism promises (see docs/bench.md) is checked at the end.";
+      "Measures time and peak memory of one layer of each attention against standard attention,\n"
+      "in turn: a forward pass without gradients, then forward and backward, as ratios with 95\n"
+      "% intervals. ID is a name or, as in a suite, '{use: NAME, as: LABEL, options...}';\n"
+      "default: all. What each mechanism promises (see docs/bench.md) is checked at the end.";
   usage.options.add_options()("shapes", po::value<std::string>()->value_name("LIST"),
                               "batch×heads×length×channels, with commas between; default: lengths\n"
                               "64, 197, 512, 1024, 4096 in batches of about 4096 tokens, 4×64\n"
                               "channels")(
       "seconds", po::value<double>()->value_name("S")->default_value(0.5),
-      "of measuring for each attention, shape and pass; three rounds at least")(
+      "seconds to measure each attention, shape and pass; at least three rounds")(
       "threads", po::value<std::int64_t>()->value_name("N")->default_value(0), "0: all cores")(
       "causal", "queries see no later keys")(
       "decode",
-      "instead: what a layer keeps of earlier tokens, and the time of one more;\n"
-      "default: behind 1024 to 262144 tokens")("json", "print JSON");
+      "instead measure a layer's memory of earlier tokens (KV cache or state), and the time of one "
+      "more token;\ndefault: after 1024 to 262144 tokens")("json", "print JSON");
   usage.fewest_words = 1;
   usage.most_words = kAnyNumber;
   return usage;

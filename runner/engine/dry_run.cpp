@@ -22,8 +22,8 @@ void show_plan(const RunJob& job, const BuiltRun& run, ProgressSink& progress) {
   const TrainOptions& train = job.experiment.train;
   const PublishedCounts& published = job.experiment.published;
   progress.say(fmt::format(
-      "{}: {} parameters{}, {:.4g} GFLOPs forward an example{}, {} training, {} validation "
-      "and {} test examples from {}, {} steps of {}; would go to {}",
+      "{}: {} parameters{}, {:.4g} GFLOPs per example (forward){}, {} training, {} validation and "
+      "{} test examples from {}, {} steps of {}; would go to {}",
       RunFolder::label(job.experiment, job.seed), run.parameter_count(),
       published_text(published.parameters, 1e6, " million"), double(forward_flops(run)) / 1e9,
       published_text(2 * published.multiply_adds, 1e9, ""), run.dataset->size(Split::train),

@@ -8,7 +8,7 @@
 
 namespace attnlab {
 
-/// Writes a CSV file, a row an example and evaluation:
+/// Writes a CSV file, one row per example and evaluation:
 ///
 ///   evaluation,example,terms,perplexity,nll
 ///   lines,0,12,41.5,3.7256

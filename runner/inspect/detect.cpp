@@ -41,7 +41,7 @@ DetectRequest detect_request(const Arguments& arguments) {
                         arguments.options["score"].as<double>(),
                         arguments.options["most"].as<std::int64_t>()};
   if (!arguments.has("image")) {
-    throw ConfigError("--image: which picture to look at is missing");
+    throw ConfigError("--image is missing: name a picture to look at");
   }
   request.pictures = arguments.options["image"].as<Words>();
   if (!(request.score >= 0 && request.score <= 1)) {
@@ -68,7 +68,7 @@ void check(const DetectRequest& request, const BuiltRun& run) {
   const bool prompted = asks_by_prompt(run);
   if (prompted == !request.prompt.empty()) return;
   throw ConfigError(
-      prompted ? "--prompt: this detector finds what a picture shows; which one is missing"
+      prompted ? "--prompt is missing: this detector needs a picture of what to find"
                : "--prompt: this detector knows its classes, and takes no prompt; leave it out");
 }
 

@@ -23,9 +23,10 @@ class Asked final : public SegmentationTask {
 
 PixelAnswers::PixelAnswers(const BuiltRun& run, const std::string& name) : run_(run) {
   if (dynamic_cast<const SegmentationTask*>(run.task.get()) == nullptr) {
-    throw ConfigError(fmt::format(
-        "{}: its task is '{}', which asks for no class of each pixel; take a run of segmentation",
-        name, run.experiment.task.name));
+    throw ConfigError(
+        fmt::format("{}: its task is '{}', which does not predict a class for each pixel; take a "
+                    "run of segmentation",
+                    name, run.experiment.task.name));
   }
   options_ = read_options<SegmentationTaskOptions>(run.experiment.task.options);
 }

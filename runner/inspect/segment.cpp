@@ -27,7 +27,7 @@ struct SegmentRequest {
 
 SegmentRequest segment_request(const Arguments& arguments) {
   if (!arguments.has("image")) {
-    throw ConfigError("--image: which picture to look at is missing");
+    throw ConfigError("--image is missing: name a picture to look at");
   }
   SegmentRequest request{arguments.words[0], arguments.text("image", ""), ""};
   const std::string name = std::filesystem::path(request.picture).stem().string();

@@ -272,7 +272,7 @@ json pictures_of_images(BuiltRun& run, const RunFolder& folder,
   run.model->eval();
   for (const std::int64_t of : maps.classes) {
     if (of >= 0 && of < run.dataset->info().classes) continue;
-    throw ConfigError(fmt::format("--class: {} is none of the {} classes of dataset '{}'", of,
+    throw ConfigError(fmt::format("--class: {} is not one of the {} classes of dataset '{}'", of,
                                   run.dataset->info().classes, run.dataset->info().name));
   }
   for (const std::int64_t index : indices) pictures.push_back(picture_of(run, index, maps));

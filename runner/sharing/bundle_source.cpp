@@ -56,8 +56,8 @@ BundleSource BundleFinder::from_folder(const std::string& folder) {
 /// no signature. @throws TrustError.
 void BundleFinder::agree_to_build(const std::string& folder) const {
   const std::string question = fmt::format(
-      "{} holds source, which is not signed: nobody vouches for it. It is built here, and its code "
-      "will run with your rights. Build and install it?",
+      "{} holds source, which is not signed: nobody guarantees its origin. It is built here, and "
+      "its code will run with your rights. Build and install it?",
       folder);
   if (permits(policy_.unsigned_bundles, ask_, question)) return;
   throw sharing::TrustError(

@@ -23,7 +23,7 @@ constexpr const char* kHelp = R"(usage: attnlab index COMMAND
 
   attnlab index make FOLDER       publish the bundles of a folder: any web server can serve it
   attnlab index add URL|FOLDER    search and install from a lab's index
-  attnlab index update            take newer copies of all indices
+  attnlab index update            get newer copies of all indices
   attnlab index list              indices that were added
   attnlab index remove URL|FOLDER forget one
 
@@ -35,13 +35,12 @@ int make(const Words& words) {
   usage.synopsis = "attnlab index make FOLDER --lab LAB [--days N]";
   usage.about =
       "Writes FOLDER/index.json, a list of the bundles in the folder, signed with LAB's key\n"
-      "(attnlab key new), and the key itself, lab.pub. Serve the folder by any web server, keep "
-      "it\n"
-      "in a repository or on a shared disk. Make it anew when bundles come, and before it "
-      "expires:\n"
-      "so others notice when an old one is served to them.";
+      "(attnlab key new), and the key itself, lab.pub. Serve the folder by any web server, keep\n"
+      "it in a repository or on a shared disk. Make it again when bundles are added, and before\n"
+      "it expires: then others notice if an old index is served to them.";
   usage.options.add_options()("lab", po::value<std::string>()->value_name("LAB"), "who publishes")(
-      "days", po::value<int>()->value_name("N")->default_value(90), "for which it counts");
+      "days", po::value<int>()->value_name("N")->default_value(90),
+      "days for which the index is valid");
   usage.fewest_words = usage.most_words = 1;
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;
@@ -72,9 +71,8 @@ int add(const Words& words) {
   Usage usage;
   usage.synopsis = "attnlab index add URL|FOLDER [--yes]";
   usage.about =
-      "Takes a lab's index in, from now on for attnlab plugin search and install. The first time "
-      "the\n"
-      "lab is met its key is shown, and pinned to the lab if you agree.";
+      "Adds a lab's index for attnlab plugin search and install. The first time, the lab's key\n"
+      "is shown, and pinned to the lab if you agree.";
   usage.options.add_options()("yes,y", "answer every question with yes");
   usage.fewest_words = usage.most_words = 1;
   const Arguments arguments = parse_arguments(words, usage);
@@ -153,9 +151,8 @@ int plugin_search_command(const Words& words) {
   Usage usage;
   usage.synopsis = "attnlab plugin search WORD [--json]";
   usage.about =
-      "Lists bundles in whose entry the word stands, in the copies of the indices that were "
-      "added;\n"
-      "needs no network (attnlab index update takes newer copies).";
+      "Lists bundles whose entry contains the word, in the local copies of the added indices;\n"
+      "needs no network (attnlab index update gets newer copies).";
   usage.options.add_options()("json", "as JSON");
   usage.fewest_words = usage.most_words = 1;
   const Arguments arguments = parse_arguments(words, usage);

@@ -19,9 +19,9 @@ namespace po = boost::program_options;
 constexpr const char* kHelp = R"(usage: attnlab key COMMAND
 
   attnlab key new LAB             make a key that signs what LAB publishes
-  attnlab key add FILE|KEY        know another lab's key
+  attnlab key add FILE|KEY        trust another lab's key
   attnlab key list                keys that are known here
-  attnlab key revoke KEY-ID|FILE  trust a key no more
+  attnlab key revoke KEY-ID|FILE  stop trusting a key
 
 `attnlab key COMMAND --help` tells more.
 )";
@@ -40,14 +40,13 @@ int make_key(const Words& words) {
   Usage usage;
   usage.synopsis = "attnlab key new LAB [--expires DATE|never]";
   usage.about =
-      "Makes a key pair for LAB, the part before the slash of its plugins' ids. The secret key "
-      "stays\n"
-      "in ~/.config/attnlab/keys/LAB.key; LAB.pub beside it is for others (attnlab key add "
-      "LAB.pub).\n"
-      "Both are minisign's formats. A password protects the secret key: it is asked for on a\n"
-      "terminal, or taken from $ATTNLAB_KEY_PASSWORD; without one the key lies open.";
+      "Makes a key pair for LAB, the part before the slash of its plugins' ids. The secret key\n"
+      "stays in ~/.config/attnlab/keys/LAB.key; LAB.pub beside it is for others (attnlab key\n"
+      "add LAB.pub). Both are minisign's formats. A password protects the secret key: it is\n"
+      "asked for on a terminal, or taken from $ATTNLAB_KEY_PASSWORD; without a password the key\n"
+      "is stored unprotected.";
   usage.options.add_options()("expires", po::value<std::string>()->value_name("DATE"),
-                              "the last day on which it holds; in two years unless given");
+                              "the last day on which the key is valid; default: in two years");
   usage.fewest_words = usage.most_words = 1;
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;
@@ -99,12 +98,13 @@ int add_key(const Words& words) {
   Usage usage;
   usage.synopsis = "attnlab key add FILE|KEY [--lab LAB] [--expires DATE]";
   usage.about =
-      "Trusts a lab's key from now on, beside those that it has. FILE is the lab's LAB.pub, or a\n"
-      "public key of minisign; KEY are its 56 characters, RW... Get it by a way that you trust.";
+      "Trusts a lab's key from now on, beside the lab's other keys. FILE is the lab's LAB.pub,\n"
+      "or a public key of minisign; KEY is its 56 characters, RW... Get the key in a way that\n"
+      "you trust.";
   usage.options.add_options()("lab", po::value<std::string>()->value_name("LAB"),
-                              "whose it is, where the file does not say so")(
+                              "the key's lab, if the file does not say so")(
       "expires", po::value<std::string>()->value_name("DATE"),
-      "the last day on which it holds, where the file does not say so");
+      "the last day on which the key is valid, if the file does not say so");
   usage.fewest_words = usage.most_words = 1;
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;
@@ -175,14 +175,13 @@ int revoke_key(const Words& words) {
   Usage usage;
   usage.synopsis = "attnlab key revoke KEY-ID|FILE [--out FILE] [--here-only]";
   usage.about =
-      "Trusts a key no more, by its number (attnlab key list) or by the revocation FILE that its "
-      "lab\n"
-      "published. Of a lab's own key a revocation is written, signed by the key itself, for "
-      "others:\n"
-      "put it beside the lab's bundles, attnlab index make takes it in.";
+      "Stops trusting a key, given by its number (attnlab key list) or by the revocation FILE\n"
+      "that its lab published. For your own lab's key, this writes a revocation for others,\n"
+      "signed by the key itself: put it beside the lab's bundles; attnlab index make includes\n"
+      "it.";
   usage.options.add_options()("out", po::value<std::string>()->value_name("FILE"),
-                              "where the revocation is written; LAB-KEY-ID.revoked unless given")(
-      "here-only", "write none: of a lab's own key whose file or password is lost");
+                              "file for the revocation; default: LAB-KEY-ID.revoked")(
+      "here-only", "write no revocation: for an own key whose file or password is lost");
   usage.fewest_words = usage.most_words = 1;
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;

@@ -15,9 +15,9 @@ namespace {
 
 void add_options(Usage& usage) {
   usage.options.add_options()("yes,y", "answer every question with yes")(
-      "no-kit", "leave the conformance kit out")(
-      "from-source", "build it, although the bundle has a binary that fits")(
-      "allow-downgrade", "take an older version, or another bundle of the same one");
+      "no-kit", "skip the conformance kit")(
+      "from-source", "build from source, even if the bundle has a matching binary")(
+      "allow-downgrade", "accept an older version, or another bundle of the same version");
   add_workshop_options(usage);
 }
 
@@ -127,14 +127,13 @@ int plugin_install_command(const Words& words) {
   usage.synopsis = "attnlab plugin install FILE|FOLDER|URL|NAME ... [options]";
   usage.about =
       "Installs plugins for this user, below ~/.local/share/attnlab/plugins. A FILE is a bundle\n"
-      "(attnlab plugin pack); a FOLDER holds bundles or a plugin's source; a URL names a bundle; "
-      "a\n"
-      "NAME (acme/sharp) is looked up in the indices that you have added (attnlab index add).\n"
-      "The signature is checked, a binary with a fitting stamp is taken or the source built, the\n"
-      "conformance kit run, and the bundle's expected numbers compared; then one rename puts it "
-      "into\n"
-      "use. Whatever fails leaves nothing behind but a log. A plugin is code that runs with your\n"
-      "rights: docs/sharing.md says what is checked and what is not.";
+      "(attnlab plugin pack); a FOLDER holds bundles or a plugin's source; a URL names a\n"
+      "bundle; a NAME (acme/sharp) is looked up in the indices that you have added (attnlab\n"
+      "index add). The signature is checked, a binary with a matching stamp is taken or the\n"
+      "source is built, the conformance kit runs, and the bundle's expected numbers are\n"
+      "compared; then one rename puts the plugin into use. A failure leaves only a log behind.\n"
+      "A plugin is code that runs with your rights: docs/sharing.md says what is checked and\n"
+      "what is not.";
   add_options(usage);
   usage.fewest_words = 1;
   usage.most_words = kAnyNumber;
@@ -149,9 +148,8 @@ int plugin_upgrade_command(const Words& words) {
   Usage usage;
   usage.synopsis = "attnlab plugin upgrade [NAME ...] [options]";
   usage.about =
-      "Installs newer versions of installed plugins from the indices that you have added: of "
-      "those\n"
-      "named, or of all. Older versions are refused.";
+      "Installs newer versions of the named plugins, or of all installed ones, from the indices\n"
+      "that you have added. Older versions are refused.";
   add_options(usage);
   usage.most_words = kAnyNumber;
   const Arguments arguments = parse_arguments(words, usage);
@@ -175,8 +173,8 @@ int plugin_rebuild_command(const Words& words) {
   Usage usage;
   usage.synopsis = "attnlab plugin rebuild [NAME ...] [options]";
   usage.about =
-      "Builds installed plugins anew from their bundles' source: those named, or all whose stamp\n"
-      "this attnlab refuses, as after an update of attnlab or LibTorch.";
+      "Builds installed plugins again from their bundles' source: the named ones, or all whose\n"
+      "stamp this attnlab refuses, for example after an update of attnlab or LibTorch.";
   add_options(usage);
   usage.most_words = kAnyNumber;
   const Arguments arguments = parse_arguments(words, usage);

@@ -37,8 +37,9 @@ std::string refusal_of(const sharing::Installed& one, const Stamp& host) {
   if (!one.problem.empty()) return one.problem;
   try {
     const auto differences = stamp_differences(host, read_manifest(one.library()));
-    return differences.empty() ? ""
-                               : "built for another attnlab; attnlab plugin rebuild builds it anew";
+    return differences.empty()
+               ? ""
+               : "built for another attnlab; attnlab plugin rebuild builds it again";
   } catch (const Error& error) {
     return error.what();
   }
@@ -157,12 +158,12 @@ bool verify_installed(const sharing::Installed& one, const sharing::Keyring& key
 }  // namespace
 
 int plugin_verify_command(const Words& words) {
-  Usage usage =
-      usage_of("verify",
-               "Checks installed plugins, those named or all, against what was installed:\n"
-               "hashes, signatures, keys revoked since, the stamp. A bundle's\n"
-               "FILE can be named, too; it is checked without being installed.",
-               0);
+  Usage usage = usage_of(
+      "verify",
+      "Checks that installed plugins (the named ones, or all) are unchanged: hashes,\n"
+      "signatures, keys revoked since, the stamp. A bundle's FILE is checked without being\n"
+      "installed.",
+      0);
   usage.synopsis = "attnlab plugin verify [NAME|FILE ...]";
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;

@@ -38,24 +38,23 @@ Usage pack_usage() {
       "       [--readable DIR ...]";
   usage.about =
       "Writes NAME-VERSION.attnlab: the folder's source, licence and tests, the manifest, the\n"
-      "conformance report, numbers that it must give elsewhere too, and a list of all that with\n"
-      "hashes; signed, where there is a key of the plugin's lab (attnlab key new LAB). The source "
-      "is\n"
-      "unpacked, built and checked first, in a process without network that writes in its own "
-      "folder\n"
-      "alone: what would not build from the bundle is not packed. The same folder gives the same\n"
-      "bytes. Left out: names that begin with a dot, build folders, other bundles.\n"
-      "Of a Python file: it, and what it imports from its own folder; nothing is built. Its class\n"
-      "must say its version and licence. --lab is needed unless there is one key here.";
+      "conformance report, expected numbers for a check elsewhere, and a list of all files with\n"
+      "hashes; signed, if there is a key of the plugin's lab (attnlab key new LAB). The source\n"
+      "is unpacked, built and checked first, in a process without network that writes only in\n"
+      "its own folder: a source that does not build is not packed. The same folder gives the\n"
+      "same bytes. Left out: names that begin with a dot, build folders, other bundles. A\n"
+      "Python file is packed with what it imports from its own folder; nothing is built. Its\n"
+      "class must say its version and licence. --lab is needed unless there is exactly one key\n"
+      "here.";
   usage.options.add_options()("out",
                               po::value<std::string>()->value_name("DIR")->default_value("."),
                               "folder that the file is written to")(
-      "binary", "put in the library that was built, for machines whose stamp is equal")(
+      "binary", "include the built library, for machines with the same stamp")(
       "add-binary", po::value<Words>()->value_name("FILE")->composing(),
-      "put in a library that was built from the same source for another attnlab or LibTorch; its "
+      "include a library that was built from the same source for another attnlab or LibTorch; its "
       "manifest must be the same")("unsigned", "do not sign, although there is a key")(
-      "no-kit", "leave the conformance kit out; the bundle says so")(
-      "lab", po::value<std::string>()->value_name("LAB"), "whose plugin a Python file is");
+      "no-kit", "skip the conformance kit; the bundle says so")(
+      "lab", po::value<std::string>()->value_name("LAB"), "lab of a Python file's plugin");
   add_workshop_options(usage);
   usage.fewest_words = usage.most_words = 1;
   return usage;

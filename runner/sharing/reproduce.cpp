@@ -296,23 +296,20 @@ Usage reproduce_usage() {
       "       [--data THERE=HERE]... [--allow-other-bundles] [--time-limit SECONDS] [--jobs N]\n"
       "       [--readable DIR]...";
   usage.about =
-      "Runs what another lab packed with attnlab suite pack: installs the plugins that come with "
-      "it,\n"
-      "and tries its Python files (both checked as by attnlab plugin install), runs every "
-      "configuration, and prints both results side\n"
-      "by side, with a verdict by the seeds' spread. The headlines of runs and of their "
-      "evaluations\n"
-      "decide. Finished runs are not run again. A plugin of\n"
-      "yours that another version takes the place of comes back at the end.\n"
+      "Runs what another lab packed with attnlab suite pack: installs the plugins that come\n"
+      "with it, and tries its Python files (both checked as by attnlab plugin install), runs\n"
+      "every configuration, and prints both results side by side, with a verdict by the seeds'\n"
+      "spread. The headlines of runs and of their evaluations decide. Finished runs are not run\n"
+      "again. If a plugin of yours is replaced by another version meanwhile, it comes back at\n"
+      "the end.\n"
       "Exit code 0: all agree; 1: a result differs; 3: some could not be run.";
   usage.options.add_options()("out", po::value<std::string>()->value_name("DIR"),
-                              "where it runs; reproduced/NAME unless given")(
+                              "folder for the runs; default: reproduced/NAME")(
       "data", po::value<Words>()->composing()->value_name("THERE=HERE"),
       "read the data that the other machine has in the folder or file THERE from HERE; may be "
-      "repeated")("yes,y", "answer every question with yes")("no-kit",
-                                                             "leave the conformance kit out")(
+      "repeated")("yes,y", "answer every question with yes")("no-kit", "skip the conformance kit")(
       "allow-downgrade",
-      "take older versions, or other bundles, of plugins that are or were installed")(
+      "accept older versions, or other bundles, of plugins that are or were installed")(
       "allow-other-bundles",
       "use plugins as they are installed here, although the runs used other bundles of them");
   add_workshop_options(usage);

@@ -57,20 +57,18 @@ int suite_pack_command(const Words& words) {
       "attnlab suite pack DIR [--lab LAB] [--name NAME] [--version V] [--out DIR]\n"
       "       [--checkpoints] [--unsigned]";
   usage.about =
-      "Writes NAME-VERSION.attnlab: configurations, locks, metrics and tables of the runs in DIR, "
-      "and\n"
-      "the bundles of the plugins and the Python files that they used; signed, where there is a "
-      "key\n"
-      "of LAB. attnlab reproduce runs it elsewhere. Checkpoints and data are not in it, unless "
-      "asked\n"
-      "for.";
+      "Writes NAME-VERSION.attnlab: configurations, locks, metrics and tables of the runs in\n"
+      "DIR, and the bundles of the plugins and the Python files that they used; signed, if\n"
+      "there is a key of LAB. attnlab reproduce runs it elsewhere. Data are not in it, and\n"
+      "checkpoints only with --checkpoints.";
   usage.options.add_options()("lab", po::value<std::string>()->value_name("LAB"), "who packs it")(
-      "name", po::value<std::string>()->value_name("NAME"), "DIR's own name unless given")(
+      "name", po::value<std::string>()->value_name("NAME"),
+      "name of the result; default: DIR's own name")(
       "version", po::value<std::string>()->value_name("V")->default_value("1.0.0"),
       "of the result")("out", po::value<std::string>()->value_name("DIR")->default_value("."),
                        "folder that the file is written to")(
-      "checkpoints", "put in what the runs learned, too")("unsigned",
-                                                          "do not sign, although there is a key");
+      "checkpoints", "also include the runs' trained weights")(
+      "unsigned", "do not sign, although there is a key");
   usage.fewest_words = usage.most_words = 1;
   const Arguments arguments = parse_arguments(words, usage);
   if (arguments.help) return kDone;

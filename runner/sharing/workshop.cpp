@@ -84,11 +84,11 @@ void add_workshop_options(Usage& usage) {
   namespace po = boost::program_options;
   usage.options.add_options()("time-limit",
                               po::value<double>()->value_name("SECONDS")->default_value(300),
-                              "of one check; a build has 6 times as long")(
+                              "time limit of one check; a build has 6 times as long")(
       "jobs", po::value<std::int64_t>()->value_name("N")->default_value(0),
       "compilers and checks at a time; 0: one per core")(
       "readable", po::value<Words>()->value_name("DIR")->multitoken()->composing(),
-      "folder beside the system's that the build may read");
+      "a further folder that the build may read, beside the system's");
 }
 
 WorkshopOptions workshop_options(const Arguments& arguments) {

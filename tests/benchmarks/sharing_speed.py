@@ -72,7 +72,7 @@ def time_install(home, bundle, runs):
 
 
 def make_index(home):
-    """An index's copy as `attnlab index add` writes it: a bundle a line, by name."""
+    """An index's copy as `attnlab index add` writes it: one bundle per line, by name."""
     head = {"format": 1, "lab": "many", "serial": 1, "created": "2026-01-01T00:00:00Z",
             "expires": "2999-01-01", "revocations": []}
     lines = [json.dumps({"id": f"many/plugin_{i}", "kind": "attention", "version": "1.0.0",

@@ -65,16 +65,14 @@ TEST_F(BadInput, ReportsEveryProblemAtOnceWithItsPlace) {
                 "seeds: 3\n");
   expect_refused(
       {"bad.yaml"},
-      "bad.yaml:10:8: seeds: expected a list, found 3; [3] is a list of one\n"
-      "bad.yaml:4:9: model: unknown key 'dmi' of model 'vit'; did you mean 'dim'?\n"
-      "bad.yaml:4:25: model.depth: expected an integer, found deep\n"
-      "bad.yaml:3:1: unknown key 'modle' of an experiment; did you mean 'model'?\n"
-      "bad.yaml:6:3: train: unknown key 'bach_size' of train; did you mean 'batch_size'?\n"
-      "bad.yaml:7:11: train.epochs: expected an integer, found \"010\"; leading zeros are not "
-      "allowed, did you mean '10'?\n"
-      "bad.yaml:8:15: train.batch_size: 0 is out of range; expected int >= 1\n"
-      "bad.yaml:9:21: train.schedule.shape: 'cosin' is none of cosine, constant, step, polynomial, "
-      "onecycle, inverse_root; did you mean 'cosine'?");
+      "bad.yaml:10:8: seeds: expected a list, found 3; [3] is a list of one\nbad.yaml:4:9: model: "
+      "unknown key 'dmi' of model 'vit'; did you mean 'dim'?\nbad.yaml:4:25: model.depth: expected "
+      "an integer, found deep\nbad.yaml:3:1: unknown key 'modle' of an experiment; did you mean "
+      "'model'?\nbad.yaml:6:3: train: unknown key 'bach_size' of train; did you mean "
+      "'batch_size'?\nbad.yaml:7:11: train.epochs: expected an integer, found \"010\"; leading "
+      "zeros are not allowed, did you mean '10'?\nbad.yaml:8:15: train.batch_size: 0 is out of "
+      "range; expected int >= 1\nbad.yaml:9:21: train.schedule.shape: 'cosin' is not one of "
+      "cosine, constant, step, polynomial, onecycle, inverse_root; did you mean 'cosine'?");
 }
 
 TEST_F(BadInput, NamesTheArgumentThatIsWrong) {

@@ -353,9 +353,10 @@ TEST_F(Faults, AMemberOfAnEnsembleThatBeginsAnewAloneIsMarked) {
   for (const int again : {1, 2}) {
     for (const char* file : {"/status.json", "/checkpoint.safetensors"}) fs::remove(folder + file);
     must({"run", folder, "--resume"});
-    EXPECT_THAT(must({"compare", "runs"}).out,
-                HasSubstr("toy/qknorm/1: begun as one of 2 that were trained together, and begun "
-                          "anew alone"))
+    EXPECT_THAT(
+        must({"compare", "runs"}).out,
+        HasSubstr(
+            "toy/qknorm/1: begun as one of 2 that were trained together, and restarted alone"))
         << again;
   }
 }

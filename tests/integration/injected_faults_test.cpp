@@ -91,7 +91,7 @@ TEST_P(InjectedFaults, LeaveTheFolderUsableAndNothingReportedLost) {
     }
     std::cout << GetParam().name << ", " << kind << ": " << all << " calls\n";
   }
-  EXPECT_GT(tried, 0) << "ATTNLAB_FAULT_KIND is none of the kinds";
+  EXPECT_GT(tried, 0) << "ATTNLAB_FAULT_KIND is not one of the kinds";
   std::cout << GetParam().name << ": " << tried << " faults\n";
 }
 

@@ -93,15 +93,16 @@ TEST_F(LightCommands, ConfigShowWritesAnExperimentOfTheSameHash) {
   EXPECT_EQ(must({"config", "show", "whole.yaml"}).out, shown);
   must({"validate", "whole.yaml"});
   const Ended dry = must(plan);
-  EXPECT_THAT(dry.out, ContainsRegex("[0-9]+ parameters, [0-9.e-]+ GFLOPs forward an example"));
+  EXPECT_THAT(dry.out,
+              ContainsRegex("[0-9]+ parameters, [0-9.e-]+ GFLOPs per example \\(forward\\)"));
   EXPECT_THAT(dry.out, Not(HasSubstr("parameters, 0 GFLOPs")));
   EXPECT_THAT(dry.out, Not(HasSubstr("published")));
   const Words counts = {"published.parameters=5.7e6", "published.multiply_adds=1.26e9"};
   Words published = plan;
   published.insert(published.end(), counts.begin(), counts.end());
   EXPECT_THAT(must(published).out,
-              ContainsRegex("[0-9]+ parameters \\(published: 5.7 million\\), [0-9.e-]+ GFLOPs "
-                            "forward an example \\(published: 2.52\\)"));
+              ContainsRegex("[0-9]+ parameters \\(published: 5.7 million\\), [0-9.e-]+ GFLOPs per "
+                            "example \\(forward\\) \\(published: 2.52\\)"));
   const std::string planned = planned_folder(dry);
   EXPECT_THAT(planned, HasSubstr("runs/tiny/quest/4-"));
   EXPECT_EQ(planned_folder(must({"run", "whole.yaml", "--dry-run"})), planned);

@@ -233,7 +233,7 @@ std::size_t Sequences::expect_reported(const Ended& ended, const std::string& fo
     const auto there = std::find_if(expected.begin(), expected.end(), [&](const auto& one) {
       return is_run(one.first) && one.first.find("/" + label + "-") != std::string::npos;
     });
-    EXPECT_TRUE(there != expected.end()) << label << " was reported, which is none of the runs";
+    EXPECT_TRUE(there != expected.end()) << label << " was reported, which is not one of the runs";
     if (there == expected.end()) continue;
     ++reported;
     const std::string run = fs::path(folder + "/" + there->first).parent_path().string();

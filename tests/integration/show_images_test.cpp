@@ -94,8 +94,9 @@ TEST_F(ShowImages, AskForClassesAndForAPartAsNoise) {
     EXPECT_NE(image.at("more_maps")[0].at("cells"), image.at("more_maps")[3].at("cells"));
   }
   must({"report", "runs/seen", "-o", "page.html"});
-  EXPECT_THAT(file_text(at("page.html")), AllOf(HasSubstr("<th>where it looked for "),
-                                                HasSubstr("<th>region</th><th>where it looked")));
+  EXPECT_THAT(file_text(at("page.html")),
+              AllOf(HasSubstr("<th>where the model looked for "),
+                    HasSubstr("<th>region</th><th>where the model looked")));
   const auto refusal = [&](const std::string& option, const std::string& value) {
     const Ended ended = attnlab({"show", run, option, value});
     EXPECT_EQ(ended.exit_code, 2) << ended.story();
@@ -113,10 +114,10 @@ TEST_F(ShowImages, StandOnTheReportsPage) {
   }
   must({"report", "runs/seen", "--baseline", "standard", "-o", "page.html"});
   const std::string page = file_text(at("page.html"));
-  EXPECT_THAT(page, HasSubstr("Images, what the answer rests on, and changed images"));
+  EXPECT_THAT(page, HasSubstr("Images, explanations of the answers, and changed images"));
   EXPECT_THAT(page, HasSubstr("seen, test image 16: "));
-  EXPECT_THAT(page,
-              HasSubstr("<th>clean</th><th>where it looked</th><th>noisy</th><th>fog 4</th>"));
+  EXPECT_THAT(
+      page, HasSubstr("<th>clean</th><th>where the model looked</th><th>noisy</th><th>fog 4</th>"));
   EXPECT_THAT(page, AllOf(HasSubstr("AG-CAM of standard"), HasSubstr("AG-CAM of quest")));
 }
 

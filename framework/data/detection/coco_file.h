@@ -21,7 +21,7 @@ struct CocoFile {
   std::uint64_t fingerprint = 0;  ///< of all that was kept
 };
 
-/// @throws DataError naming file and place for what is no such file; FileError.
+/// @throws DataError naming file and place for a file of another format; FileError.
 CocoFile read_coco(const std::string& path, const BoxRules& rules);
 
 }  // namespace attnlab

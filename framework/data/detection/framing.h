@@ -1,4 +1,4 @@
-// Which part of a picture a model sees, at which size, and what becomes of its boxes.
+// Which part of a picture a model sees, at which size, and what happens to its boxes.
 //
 //   evaluation: the whole picture, its longer side resized to `size`
 //   training:   large-scale jitter: the same times a factor in `jitter`; of what is larger than
@@ -28,7 +28,7 @@ struct FramingOptions {
       "least and largest factor of that size in training (large-scale jitter: [0.1, 2])");
     v("flip", flip, "mirror training pictures with probability 1/2");
     v("least_visible", least_visible, range(0, 1),
-      "share of a box's area that a random part must show, else the box is dropped");
+      "least share of a box's area in a random crop; other boxes are dropped");
   }
 };
 

@@ -30,8 +30,9 @@ struct OneShotOptions : BoxedImageOptions {
   constexpr void describe(Visitor& v) {
     v("novel", novel, "classes that training does not see; empty: all are base classes");
     v("prompt_size", prompt_size, range(8, 4096), "side of a prompt in pixels");
-    v("prompts", prompts, range(1, 1000), "prompts of a picture and class in evaluations");
-    v("ask", ask, one_of("present", "all"), "classes that an evaluation asks for in a picture");
+    v("prompts", prompts, range(1, 1000), "prompts per picture and class in evaluation");
+    v("ask", ask, one_of("present", "all"),
+      "classes that evaluation looks for in a picture: those in it, or all");
     v("prompt_augmentation", prompt_augmentation,
       "change prompts in training: mirror 0.5, colours 0.3, grey 0.4, blur 0.5");
     BoxedImageOptions::describe(v);

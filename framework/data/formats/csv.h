@@ -1,4 +1,4 @@
-// Tables as text: values between separators, a row a line, names of columns in the first row.
+// Tables as text: values between separators, one row per line, column names in the first row.
 //
 // A value may stand in double quotes, and then hold separators, line ends, and quotes written twice
 // (RFC 4180). Lines may end in CRLF; empty lines do not count, nor does a byte-order mark.

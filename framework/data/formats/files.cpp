@@ -54,8 +54,8 @@ void refuse_two_sets(const DataSearch& search, const std::string& root) {
     const std::string path = search.packed ? with_or_without_gz(plain) : plain;
     if (!fs::exists(path, error)) continue;
     throw OptionError(search.option,
-                      fmt::format("{} is there, and {} has such files, too; set it to {} where "
-                                  "these are meant, else move that folder elsewhere",
+                      fmt::format("{} is there, and {} has such files, too; set it to {} if these "
+                                  "are meant, else move that folder elsewhere",
                                   path, below, below));
   }
 }
@@ -92,8 +92,8 @@ void refuse_bomb(const std::string& path, std::size_t packed, std::size_t unpack
   constexpr std::size_t kAlways = std::size_t{1} << 28, kMostPacking = 100;
   if (unpacked <= kAlways || unpacked / kMostPacking <= packed) return;
   throw DataError(
-      fmt::format("{}: {} bytes of gzip have given {} already, more than data give; where it is "
-                  "sound, decompress it yourself (gunzip)",
+      fmt::format("{}: {} bytes of gzip have given {} already, more than real data do; if you "
+                  "trust the file, decompress it yourself (gunzip)",
                   path, packed, unpacked));
 }
 

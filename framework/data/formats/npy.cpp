@@ -142,8 +142,8 @@ void check_total(const std::vector<ZipMember>& members, std::size_t file, const 
   for (const ZipMember& member : members) total += static_cast<double>(member.size);
   if (total <= std::max(kAlwaysRead, kMostPacking * static_cast<double>(file))) return;
   throw DataError(
-      fmt::format("{}: its {} members hold {:.3g} bytes, {:.3g} times its own size, more than data "
-                  "do; where it is sound, save it without compression (numpy.savez)",
+      fmt::format("{}: its {} members hold {:.3g} bytes, {:.3g} times its own size, more than real "
+                  "data do; if you trust the file, save it without compression (numpy.savez)",
                   path, members.size(), total, total / static_cast<double>(file)));
 }
 

@@ -11,7 +11,7 @@ namespace attnlab {
 
 void PickleReader::fail(const std::string& what) const {
   throw DataError(fmt::format(
-      "{}: byte {}: {}; the file is damaged, or no pickle of the kind that is read here", path_,
+      "{}: byte {}: {}; the file is damaged, or not a pickle of the kind that is read here", path_,
       at_, what));
 }
 

@@ -9,7 +9,8 @@ TorchFile::TorchFile(std::string_view bytes, const std::string& path) {
   std::string_view pickle;
   std::uint64_t total = 0;
   for (const ZipMember& member : zip_members(bytes, path)) {
-    if (member.method != 0) refuse_member(member, path, "is compressed, as none of torch.save is");
+    if (member.method != 0)
+      refuse_member(member, path, "is compressed, which torch.save never does");
     const std::string_view content = packed_bytes(bytes, member, path);
     total += content.size();
     if (total > bytes.size()) refuse_member(member, path, "lies on another one");

@@ -329,10 +329,9 @@ class Parser {
     if (word.find(':') != std::string_view::npos) {
       fail(text.data(), wrong_channels(file_.channels + 1));
     }
-    fail(text.data(),
-         fmt::format(
-             "the label {} is none of @classLabel's{}; the line is damaged, or the header is wrong",
-             excerpt(word), suggestion(std::string(word), file_.classes)));
+    fail(text.data(), fmt::format("the label {} is not one of @classLabel's{}; the line is "
+                                  "damaged, or the header is wrong",
+                                  excerpt(word), suggestion(std::string(word), file_.classes)));
   }
 
   std::string_view text_;  ///< what is still to be read

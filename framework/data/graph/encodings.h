@@ -31,7 +31,7 @@ struct EncodingOptions {
   constexpr void describe(Visitor& v) {
     v("rwse", rwse, range(0, 256), "steps of the random-walk encoding, RWSE; 0: none");
     v("laplacian", laplacian, range(0, 256),
-      "smallest eigenpairs of the Laplacian, the trivial one among them, LapPE; 0: none");
+      "smallest eigenpairs of the Laplacian, including the trivial one (LapPE); 0: none");
   }
 };
 

@@ -38,12 +38,12 @@ struct ImageAugmentation {
     v("flip", flip, "mirror left and right with probability 1/2");
     v("resized_crop", resized_crop, "a random part of the image, resized (RandomResizedCrop)");
     v("crop_scale", crop_scale, range(0, 1),
-      "of resized_crop: least and largest share of the area");
+      "for resized_crop: least and largest share of the area");
     v("crop_ratio", crop_ratio, range(0.01, 100),
-      "of resized_crop: least and largest width / height");
+      "for resized_crop: least and largest width / height");
     v("policy", policy, one_of("none", "auto_cifar10", "auto_imagenet", "rand", "three"),
       "AutoAugment as found on CIFAR-10 or ImageNet, RandAugment, or 3-Augment");
-    v("rand", rand, "of RandAugment");
+    v("rand", rand, "options of RandAugment");
     v("colour_jitter", colour_jitter, range(0, 1),
       "brightness, contrast and saturation change by up to this share, after the policy");
     v("erase", erase, range(0, 1), "probability that a box of the image becomes noise");

@@ -110,7 +110,7 @@ Pixels read_ppm(const std::string& path) {
   const auto size = static_cast<std::size_t>(3 * width * height);
   if (!right || most != 255 || size == 0 || text.size() < at + size) {
     throw DataError(path +
-                    ": is not a whole binary PPM file of 8 bits (P6); convert the picture anew");
+                    ": is not a whole binary PPM file of 8 bits (P6); convert the picture again");
   }
   Pixels image(height, width, 3);
   std::copy_n(text.begin() + static_cast<std::ptrdiff_t>(at), size, image.bytes.begin());

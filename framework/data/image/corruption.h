@@ -56,14 +56,14 @@ struct CorruptionOptions {
              "motion_blur", "zoom_blur", "snow", "frost", "fog", "brightness", "contrast",
              "elastic_transform", "pixelate", "jpeg_compression", "speckle_noise", "gaussian_blur",
              "saturate", "spatter"),
-      "what images go through before anything else, as in ImageNet-C");
+      "corruption that is applied to images first, as in ImageNet-C");
     v("severity", severity, range(1, 5), "of the corruption");
     v("corrupted", splits, one_of("test", "train", "all"),
-      "whose images are corrupted; train: the training files, validation images among them");
+      "which images are corrupted; train: the training files, including validation images");
     v("corruption_constants", constants, one_of("auto", "imagenet", "cifar", "yam"),
       "ImageNet-C's or CIFAR-10-C's, by the images' size; yam: the fog of its public code");
     v("frost", frost,
-      "of frost: folder with frost1.ppm to frost5.ppm (empty: $ATTNLAB_DATA/frost)");
+      "for frost: folder with frost1.ppm to frost5.ppm (empty: $ATTNLAB_DATA/frost)");
   }
 
   bool any() const { return corruption != "none"; }

@@ -23,8 +23,8 @@ struct FewShotOptions {
   constexpr void describe(Visitor& v) {
     v("per_class", per_class, at_least(0), "training images of each class; 0: all");
     v("share", share, range(0, 1),
-      "of each class's training images, rounded, one at least; 0: all");
-    v("seed", seed, range(0, 9e15), "draws them, the same for all seeds of runs");
+      "share of each class's training images, rounded, at least one; 0: all");
+    v("seed", seed, range(0, 9e15), "seed of the choice, the same for all runs");
   }
   bool any() const { return per_class > 0 || share > 0; }
 };

@@ -44,7 +44,8 @@ struct ImageSetOptions {
     v("test_limit", test_limit, at_least(0), "use the first N test images (0: all)");
     v("validation", validation, at_least(0),
       "training images held out at random: below 1 a fraction, from 1 on a number");
-    v("few_shot", few_shot, "train on a few images of each class, of those that validation leaves");
+    v("few_shot", few_shot,
+      "train on a few images of each class, chosen after the validation images");
     v("mean", mean, range(-1e6, 1e6),
       "mean of each channel, of pixels in [0, 1] (empty: known or measured)");
     v("std", deviation, range(1e-6, 1e6),

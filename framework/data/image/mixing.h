@@ -25,8 +25,9 @@ struct MixingOptions {
   constexpr void describe(Visitor& v) {
     v("mixup", mixup, range(0, 100), "a of mixup's Beta(a, a); 0: no mixup");
     v("cutmix", cutmix, range(0, 100), "a of CutMix's Beta(a, a); 0: no CutMix");
-    v("mix_probability", probability, range(0, 1), "that a batch is mixed");
-    v("switch_probability", switching, range(0, 1), "that CutMix is taken where both are on");
+    v("mix_probability", probability, range(0, 1), "probability that a batch is mixed");
+    v("switch_probability", switching, range(0, 1),
+      "probability of CutMix, if mixup and CutMix are both on");
   }
 
   bool mixes() const { return (mixup > 0 || cutmix > 0) && probability > 0; }

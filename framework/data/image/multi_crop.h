@@ -67,20 +67,22 @@ struct MultiCropOptions {
     v("brightness", brightness, range(0, 1), "it changes by up to this share");
     v("contrast", contrast, range(0, 1), "it changes by up to this share");
     v("saturation", saturation, range(0, 1), "it changes by up to this share");
-    v("hue", hue, range(0, 0.5), "it turns by up to this share of a circle");
+    v("hue", hue, range(0, 0.5), "hue rotates by up to this share of the circle");
     v("grey", grey, range(0, 1), "probability of a grey crop");
     v("blur", blur, range(0, 1),
       "probability of blur: of the first global crop, of the other ones, of local crops");
     v("blur_radius", blur_radius, range(0.01, 100),
       "least and largest standard deviation of the blur, in pixels");
     v("solarise", solarise, range(0, 1),
-      "probability that a global crop but the first is solarised at 128");
+      "probability that a global crop other than the first is solarised at 128");
     v("patch_size", patch_size, range(0, 4096),
-      "side of the patches that are hidden, in pixels: the model's; 0: none are");
-    v("mask_ratio", mask_ratio, range(0, 1), "shares of hidden patches, of which a crop draws one");
-    v("mask_spread", mask_spread, range(0, 1), "the share differs by up to this, for each of them");
-    v("mask_aspect", mask_aspect, range(0.01, 100), "of blocks: least and largest height / width");
-    v("mask_shape", mask_shape, one_of("block", "random"), "hidden patches are neighbours, or not");
+      "side of masked patches, in pixels: the model's patch size; 0: no masking");
+    v("mask_ratio", mask_ratio, range(0, 1),
+      "shares of masked patches; each crop draws one of them");
+    v("mask_spread", mask_spread, range(0, 1), "each of these shares varies by up to this");
+    v("mask_aspect", mask_aspect, range(0.01, 100), "for blocks: least and largest height / width");
+    v("mask_shape", mask_shape, one_of("block", "random"),
+      "masked patches are neighbours, or single");
   }
 };
 

@@ -35,10 +35,10 @@ struct RandAugmentOptions {
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("layers", layers, range(0, 15), "operations that an image goes through");
+    v("layers", layers, range(0, 15), "operations applied to an image");
     v("magnitude", magnitude, range(0, 10), "mean level of an operation");
     v("deviation", deviation, range(0, 10), "standard deviation of the level");
-    v("probability", probability, range(0, 1), "that a drawn operation is applied");
+    v("probability", probability, range(0, 1), "probability that a drawn operation is applied");
   }
 };
 

@@ -149,7 +149,7 @@ template <int kSteps>
 ATTNLAB_VECTOR_CLONES
 void blend_colours(const float* row, const std::int64_t* first, const PairedTaps& taps,
                    std::int64_t count, float* __restrict__ sums, std::uint8_t* __restrict__ out) {
-  switch (taps.steps) {  // few steps are no loop
+  switch (taps.steps) {  // few steps need no loop
     case 2:
       sum_colours<2>(row, first, taps, count, sums);
       break;

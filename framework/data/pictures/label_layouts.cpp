@@ -106,7 +106,7 @@ void check_disjoint(const std::vector<Files>& splits) {
       }
       if (split > 0 && trained.count(path) > 0) {
         throw DataError(
-            fmt::format("{}: is a picture of train_set and of {}; name sets that share none",
+            fmt::format("{}: is a picture of train_set and of {}; name sets that share no picture",
                         file.picture, split == 1 ? "validation_set" : "test_set"));
       }
     }

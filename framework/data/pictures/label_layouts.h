@@ -27,12 +27,12 @@ struct LabelLayoutOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("root", root, "folder of the dataset (empty: search the usual places)");
-    v("name", name, "the folder's name, where it is searched for");
+    v("name", name, "name of the folder to search for");
     v("train_set", train_set, "set to train on");
-    v("validation_set", validation_set, "set to choose by; empty: none");
+    v("validation_set", validation_set, "validation set; empty: none");
     v("test_set", test_set, "set to test on");
     v("absent", absent, one_of("refuse", "keep"),
-      "what becomes of data in which no training picture shows a class");
+      "what to do if a class is in no training picture");
   }
 };
 

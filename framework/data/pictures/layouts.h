@@ -28,9 +28,9 @@ struct VocOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("root", root, "folder of the dataset (empty: search the usual places)");
-    v("name", name, "the folder's name, where it is searched for");
+    v("name", name, "name of the folder to search for");
     v("train_sets", train_sets, "sets to train on: SET, or FOLDER/SET");
-    v("validation_sets", validation_sets, "sets to choose by");
+    v("validation_sets", validation_sets, "validation sets");
     v("test_sets", test_sets, "sets to test on");
     v("classes", classes,
       "classes to find; boxes of others are left out; empty: all that are in the files, sorted");
@@ -46,9 +46,9 @@ struct CocoOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("root", root, "folder of the dataset (empty: search the usual places)");
-    v("name", name, "the folder's name, where it is searched for");
+    v("name", name, "name of the folder to search for");
     v("train_set", train_set, "set to train on");
-    v("validation_set", validation_set, "set to choose by; empty: none");
+    v("validation_set", validation_set, "validation set; empty: none");
     v("test_set", test_set, "set to test on");
   }
 };

@@ -192,9 +192,10 @@ void check_apart(const std::vector<std::vector<NamedPicture>>& splits) {
   for (std::size_t split = 1; split < splits.size(); ++split) {
     for (const NamedPicture& picture : splits[split]) {
       if (trained.count(normal(picture.path)) == 0) continue;
-      throw DataError(picture.path + ": is a picture of train_sets and of " +
-                      (split == 1 ? "validation_sets" : "test_sets") +
-                      "; name sets that share none, or take it out of a list in ImageSets/Main");
+      throw DataError(
+          picture.path + ": is a picture of train_sets and of " +
+          (split == 1 ? "validation_sets" : "test_sets") +
+          "; name sets that share no picture, or take it out of a list in ImageSets/Main");
     }
   }
 }

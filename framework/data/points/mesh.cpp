@@ -147,8 +147,8 @@ class OffBody {
     for (; read_ < header_.corners + header_.faces; ++read_) read_face();
     if (!words_.next().empty()) {
       words_.fail(
-          fmt::format("goes on behind the {} corners and {} faces that its header speaks "
-                      "of; correct the header, or remove the rest",
+          fmt::format("goes on after the {} corners and {} faces that its header speaks of; "
+                      "correct the header, or remove the rest",
                       header_.corners, header_.faces));
     }
     mesh.triangles = at::tensor(triangles_, at::kLong).view({-1, 3});

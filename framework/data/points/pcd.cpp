@@ -33,7 +33,7 @@ char kind_of(std::string_view word, const Field& field, const WordReader& text) 
   const std::string letter = lower_case(word);
   if (letter == "f" || letter == "i" || letter == "u") return letter[0];
   text.fail(
-      fmt::format("TYPE {} of the field {} is none of F (floating point), I (signed), U "
+      fmt::format("TYPE {} of the field {} is not one of F (floating point), I (signed), U "
                   "(unsigned); correct the letter",
                   excerpt(word), excerpt(field.name)));
 }
@@ -62,7 +62,7 @@ class PcdHeaderReader {
   void take_line() {
     if (key_ == "COLUMNS") key_ = "FIELDS";  // in files of old
     if (std::find(kPcdWords.begin(), kPcdWords.end(), key_) == kPcdWords.end()) {
-      text_.fail(fmt::format("{} begins no line of a header of PCD{}", excerpt(key_),
+      text_.fail(fmt::format("{} cannot begin a line of a PCD header{}", excerpt(key_),
                              suggestion(key_.substr(0, 20), kPcdWords)));
     }
     if (!seen_.insert(key_).second) text_.fail(fmt::format("{} stands twice; remove one", key_));
@@ -89,10 +89,9 @@ class PcdHeaderReader {
       header_.data = lower_case(only_word());
       const std::string& data = header_.data;
       if (data != "ascii" && data != "binary" && data != "binary_compressed") {
-        text_.fail(
-            fmt::format("DATA {} is none of ascii, binary, binary_compressed; save the file "
-                        "as one of them",
-                        excerpt(data)));
+        text_.fail(fmt::format(
+            "DATA {} is not one of ascii, binary, binary_compressed; save the file as one of them",
+            excerpt(data)));
       }
     }
   }
@@ -146,10 +145,9 @@ class PcdHeaderReader {
       const bool fits =
           bytes == 4 || bytes == 8 || (field.type.kind != 'f' && (bytes == 1 || bytes == 2));
       if (!fits) {
-        text_.fail(
-            fmt::format("the field {} has a SIZE of {} bytes, which its TYPE does not come "
-                        "in; correct one of them",
-                        excerpt(field.name), bytes));
+        text_.fail(fmt::format(
+            "the field {} has a SIZE of {} bytes, which its TYPE cannot have; correct one of them",
+            excerpt(field.name), bytes));
       }
       columns += std::min(field.count, kMostColumns + 1);
       if (columns > kMostColumns) {

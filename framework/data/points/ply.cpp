@@ -49,8 +49,8 @@ std::string ply_format(std::string_view line, const WordReader& text) {
   constexpr std::string_view kFormats[] = {"ascii", "binary_little_endian", "binary_big_endian"};
   if (std::count(std::begin(kFormats), std::end(kFormats), format) == 0) {
     text.fail(
-        fmt::format("the format {} is none of ascii, binary_little_endian, "
-                    "binary_big_endian; save the file as one of them",
+        fmt::format("the format {} is not one of ascii, binary_little_endian, binary_big_endian; "
+                    "save the file as one of them",
                     excerpt(format)));
   }
   if (version != "1.0" && !version.empty()) {
@@ -97,10 +97,9 @@ PlyHeader read_ply_header(WordReader& text) {
       if (header.elements.empty()) text.fail("a property stands before any element; move it below");
       header.elements.back().properties.push_back(ply_property(line, text));
     } else if (!word.empty() && word != "comment" && word != "obj_info") {
-      text.fail(
-          fmt::format("{} begins no line of a header of PLY; correct it, or write 'comment' "
-                      "before it",
-                      excerpt(word)));
+      text.fail(fmt::format(
+          "{} cannot begin a line of a PLY header; correct it, or write 'comment' before it",
+          excerpt(word)));
     }
   }
   if (header.format.empty()) text.fail("the header has no line 'format'; add it");
@@ -148,7 +147,7 @@ class Scalars {
   void expect_end_of_row() const {
     const std::size_t next = bytes_.find_first_not_of(" \t\r", at_);
     if (!ascii_ || next >= bytes_.size() || bytes_[next] == '\n') return;
-    fail("the line goes on behind its last value, so that a list is longer than it says");
+    fail("the line goes on after its last value, so a list is longer than it says");
   }
   std::size_t left() const { return bytes_.size() - at_; }
 

@@ -28,13 +28,13 @@ struct PointMoves {
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("drop", drop, range(0, 0.999), "chance of each point to be left out; one always stays");
-    v("rotate", rotate, range(0, 180), "turned about z by up to so many degrees, either way");
-    v("rotate_chance", rotate_chance, range(0, 1), "chance that it is turned at all");
-    v("scale", scale, range(0, 0.99), "multiplied by a number within 1 +- this");
-    v("flip", flip, "mirrored in x, and in y, each with a chance of one half");
+    v("drop", drop, range(0, 0.999), "probability of dropping each point; one always stays");
+    v("rotate", rotate, range(0, 180), "rotation about z by up to this many degrees, either way");
+    v("rotate_chance", rotate_chance, range(0, 1), "probability of a rotation");
+    v("scale", scale, range(0, 0.99), "scaled by a random factor within 1 +- this");
+    v("flip", flip, "mirrored in x, and in y, each with probability 1/2");
     v("jitter", jitter, at_least(0),
-      "standard deviation of noise on each coordinate, cut at four of them");
+      "standard deviation of noise on each coordinate, clipped at four standard deviations");
   }
 };
 

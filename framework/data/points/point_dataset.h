@@ -26,13 +26,13 @@ struct PointOptions {
   constexpr void describe(Visitor& v) {
     v("grid", grid, range(1e-6, 1e6), "side of a voxel, in the unit of coordinates");
     v("voxel", voxel, one_of("mean", "sample"),
-      "features of a voxel: the mean of its points', or one point's; that one is drawn in "
-      "training, and is the one nearest to the mean otherwise");
+      "features of a voxel: the mean over its points, or those of one point: a random one in "
+      "training, else the one nearest to the mean");
     v("views", views, range(1, 10),
-      "test-time augmentation: scales 1, 0.95, 1.05, 0.9 and 1.1, each as it is and mirrored; a "
-      "task adds up what the model says of each view. For evaluations alone");
-    v("augmentation", augmentation, "how training examples are moved");
-    v("corruption", corruption, "how examples are moved in evaluations, to try a model");
+      "test-time augmentation: scales 1, 0.95, 1.05, 0.9 and 1.1, each as it is and mirrored; the "
+      "task adds up the model's outputs for all views. Only for evaluation");
+    v("augmentation", augmentation, "how training examples are changed");
+    v("corruption", corruption, "how examples are changed in evaluation, to test robustness");
   }
 };
 

@@ -78,8 +78,8 @@ PointTable parse_xyz(std::string_view bytes, const std::string& path, bool count
     line = line.substr(0, std::min(line.find('#'), line.find("//")));
     if (line.find(',') != std::string_view::npos && line.find(';') != std::string_view::npos) {
       text.fail(
-          "has commas and semicolons: numbers with decimal commas would be taken for two each; "
-          "write decimal points, and divide numbers by one of both");
+          "has commas and semicolons: numbers with decimal commas would be read as two each; write "
+          "decimal points, and separate numbers by one of the two");
     }
     std::vector<std::string_view> words;
     for (std::string_view word; !(word = take_word(line, ",;")).empty();) words.push_back(word);

@@ -31,10 +31,10 @@ struct LabelFramingOptions {
     v("long_side", long_side, range(0, 16384),
       "the longer side is at most this, whatever short_side says; 0: no limit");
     v("crop", crop, range(0, 8192),
-      "side of the square that training shows, in pixels; 0: the whole picture");
+      "side of training crops (squares), in pixels; 0: the whole picture");
     v("ratio", ratio, range(0.05, 20), "least and largest factor of the size in training");
     v("class_share", class_share, range(0.01, 1),
-      "of a crop's labelled pixels, one class has less than this; 1: any crop is taken");
+      "largest share of one class in a crop's labelled pixels; 1: any crop is taken");
     v("flip", flip, "mirror training pictures with probability 1/2");
   }
 };

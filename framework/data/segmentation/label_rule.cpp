@@ -37,8 +37,8 @@ void check_palette(const LabelPixels& pixels, const LabelRule& rule, const std::
     const auto known = rule.colours.find(colour);
     if (known == rule.colours.end() || known->second == rule.classes[number]) continue;
     throw DataError(fmt::format(
-        "{}: its palette gives the number {} the colour {} of {}: the colours were numbered anew "
-        "when it was saved; save it with the dataset's palette, or as red, green and blue",
+        "{}: its palette gives the number {} the colour {} of {}: the colours were renumbered when "
+        "it was saved; save it with the dataset's palette, or as red, green and blue",
         path, number, colour_text(colour), class_text(rule, known->second)));
   }
 }
@@ -56,8 +56,8 @@ LabelMap labels_of_colours(const LabelPixels& pixels, const LabelRule& rule,
     const auto found = rule.colours.find(colour);
     if (found == rule.colours.end()) {
       refuse_pixel(path, map, i,
-                   fmt::format("the colour {} is of no class; was the label map resized, or saved "
-                               "with losses?",
+                   fmt::format("the colour {} belongs to no class;  was the label map resized, or "
+                               "saved with losses?",
                                colour_text(colour)));
     }
     map.classes[i] = found->second;

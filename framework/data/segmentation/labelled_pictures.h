@@ -55,7 +55,7 @@ struct LabelledPictureOptions : LabelFramingOptions {
   constexpr void describe(Visitor& v) {
     LabelFramingOptions::describe(v);
     v("photometric", photometric,
-      "brightness, contrast, saturation and hue of training pictures change at random");
+      "randomly change brightness, contrast, saturation and hue of training pictures");
     v("mean", mean, range(-1e6, 1e6), "mean of red, green and blue, of pixels in [0, 1]");
     v("std", deviation, range(1e-6, 1e6), "standard deviation of each");
     corruption.describe(v);

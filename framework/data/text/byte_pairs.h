@@ -9,7 +9,7 @@
 // \p{L}, \p{N} and \s are those of letter_table.h. Files (published ones spell bytes by printable
 // characters, a blank by Ġ):
 //   vocab.json       {"token": number, ...}, numbers from 0 on
-//   merges.txt       a merge a line, "left right", the earliest first; `#version` before them
+//   merges.txt       one merge per line, "left right", the earliest first; `#version` before them
 //   tokenizer.json   of Hugging Face's tokenizers: model BPE behind the pre-tokeniser ByteLevel
 // Source: Radford et al. 2019 and openai/gpt-2, 9b63575e, src/encoder.py; Sennrich et al., ACL
 // 2016. Cost: a word that came before costs a look into a table, others O(n log n) of their bytes.

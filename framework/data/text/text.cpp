@@ -66,7 +66,7 @@ TextUnit text_unit(std::string_view name) {
   if (name == "character") return TextUnit::character;
   if (name == "byte") return TextUnit::byte;
   if (name == "byte_pair") return TextUnit::byte_pair;
-  throw ConfigError(fmt::format("unit: '{}' is none of word, character, byte, byte_pair", name));
+  throw ConfigError(fmt::format("unit: '{}' is not one of word, character, byte, byte_pair", name));
 }
 
 std::string TextPiece::place(std::size_t at) const {

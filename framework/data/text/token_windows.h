@@ -31,18 +31,17 @@ struct WindowOptions {
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("window", window, range(1, 1 << 24),
-      "tokens of an example, and of the longest part of a line");
+    v("window", window, range(1, 1 << 24), "tokens per example; longer lines are split into parts");
     v("order", order, one_of("stream", "random"),
-      "windows one after the other, each batch going on where the one before ended; or training "
-      "windows from anywhere");
+      "windows in order, each batch continuing the one before; or training windows from random "
+      "places");
     v("stride", stride, at_least(0),
-      "of evaluation: tokens from one window to the next, the last ones of each count; at most the "
-      "window; 0: windows do not overlap");
+      "in evaluation: tokens from one window to the next; the last tokens of each window count; at "
+      "most the window; 0: windows do not overlap");
     v("eval_rows", eval_rows, range(0, 1e9),
-      "rows that the stream of an evaluation is cut into, for models with memory: each row begins "
-      "without any; 0: train.eval_batch_size");
-    v("lines", lines, "each line is an example by itself");
+      "for models with memory: rows that the evaluation text is cut into; each row begins with an "
+      "empty memory; 0: train.eval_batch_size");
+    v("lines", lines, "each line is one example");
   }
 };
 

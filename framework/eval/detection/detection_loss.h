@@ -35,15 +35,15 @@ struct DetectionLossOptions {
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("class_weight", classes, at_least(0), "of the focal loss");
-    v("l1_weight", l1, at_least(0), "of the distance of boxes, in shares of the image");
-    v("giou_weight", giou, at_least(0), "of 1 - GIoU");
-    v("alpha", alpha, range(0, 1), "of the focal loss: weight of what is right");
-    v("many", many, at_least(1), "queries that each object is matched to, of one-to-many queries");
-    v("many_weight", many_weight, at_least(0), "of the loss of one-to-many queries");
-    v("proposal_weight", proposals, at_least(0), "of the loss of proposals");
+    v("class_weight", classes, at_least(0), "weight of the focal loss");
+    v("l1_weight", l1, at_least(0), "weight of the L1 distance of boxes, in shares of the image");
+    v("giou_weight", giou, at_least(0), "weight of 1 - GIoU");
+    v("alpha", alpha, range(0, 1), "alpha of the focal loss: weight of the positives");
+    v("many", many, at_least(1), "one-to-many queries that each object is matched to");
+    v("many_weight", many_weight, at_least(0), "weight of the loss of one-to-many queries");
+    v("proposal_weight", proposals, at_least(0), "weight of the loss of proposals");
     v("contrast_weight", contrast, at_least(0),
-      "of the contrastive loss, where features are given");
+      "weight of the contrastive loss, if the model gives features");
     v("temperature", temperature, range(0.02, 100), "T of the contrastive loss");
   }
 };

@@ -11,7 +11,7 @@ struct DetectionTaskOptions : DetectionLossOptions {
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("answers", answers, at_least(1), "answers of an image that count, the best");
+    v("answers", answers, at_least(1), "predictions per image that count, the best ones");
     DetectionLossOptions::describe(v);
   }
 };

@@ -36,11 +36,11 @@ struct SegmentationTaskOptions {
     v("label_smoothing", label_smoothing, range(0, 0.99),
       "share of the target spread over all classes, in the cross entropy");
     v("window", window, range(0, 8192),
-      "side of the windows of an evaluation in pixels; 0: the whole picture at once");
+      "side of evaluation windows in pixels; 0: the whole picture at once");
     v("stride", stride, range(0, 8192), "pixels from one window to the next; 0: the window's side");
     v("scales", scales, range(0.05, 20),
-      "factors of a picture's size in an evaluation, whose answers are averaged");
-    v("flip", flip, "an evaluation averages over each picture and its mirror image");
+      "factors of a picture's size in evaluation; the answers are averaged");
+    v("flip", flip, "evaluation averages over each picture and its mirror image");
   }
 };
 

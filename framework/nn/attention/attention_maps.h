@@ -30,12 +30,12 @@ struct MapOptions {
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("map", map, one_of("identity", "sphere", "layer_norm"), "what becomes of each vector");
+    v("map", map, one_of("identity", "sphere", "layer_norm"), "what is done to each vector");
     v("eps", eps, range(0, 1),
       "sphere: floor of the norm; layer_norm: added to the variance; 0: 1e-12 and 1e-6");
     v("scales", scales, one_of("none", "channel", "head_channel"),
       "learned factors after the map: one per channel, or one per head and channel");
-    v("init", init, at_least(0), "start of these factors; 0: D^(1/4)");
+    v("init", init, at_least(0), "initial value of these factors; 0: D^(1/4)");
   }
 };
 
@@ -77,13 +77,12 @@ struct ScaleOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("kind", kind, one_of("constant", "learned"), "learned: a number for each head");
-    v("value", value, at_least(0), "of a constant; 0: 1/sqrt of what `by` says");
+    v("value", value, at_least(0), "value of a constant factor; 0: 1/sqrt of what `by` says");
     v("parameter", parameter, one_of("log", "plain"),
-      "of a learned scale: what is learned is its logarithm, or the scale itself");
-    v("init", init, at_least(0), "start of a learned scale");
-    v("max", max, at_least(0), "a learned scale counts as at most this");
-    v("by", by, one_of("head_dim", "model_dim"),
-      "what a value of 0 divides by: sqrt(D), or sqrt(H D)");
+      "for a learned scale: learn its logarithm, or the scale itself");
+    v("init", init, at_least(0), "initial value of a learned scale");
+    v("max", max, at_least(0), "upper bound of a learned scale");
+    v("by", by, one_of("head_dim", "model_dim"), "for value 0: divide by sqrt(D), or by sqrt(H D)");
   }
 };
 

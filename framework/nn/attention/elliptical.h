@@ -31,7 +31,7 @@ struct EllipticalOptions {
     v("average", average, one_of("mean", "median"),
       "how the changes of the tokens' values are averaged; median: the lower of two middle ones");
     v("evaluation_average", evaluation_average, one_of("same", "mean", "median"),
-      "the average outside training; the published evaluation and attack scripts take the median");
+      "the average in evaluation; the published evaluation and attack scripts take the median");
     v("causal_leak", causal_leak,
       "average over all tokens, also those that a query may not see (the published code); false: "
       "over the visible ones");

@@ -16,8 +16,8 @@ constexpr std::int64_t kChunk = 64;
 void check(const Visibility& visible) {
   if (visible.window == 0 && !visible.pairs.defined() && !visible.ragged()) return;
   throw ShapeError(
-      "linear_sums: a window, a pair mask or a ragged batch cannot be had at linear cost; take the "
-      "explicit form, and ragged sequences one by one");
+      "linear_sums: a window, a pair mask or a ragged batch is not possible at linear cost;  take "
+      "the explicit form, and ragged sequences one by one");
 }
 
 /// [B, H, L, C] to [B, H, chunks, kChunk, C], zeros after the end.

@@ -35,7 +35,7 @@ struct SigmoidOptions {
     v("bias", bias, one_of("minus_log_n", "constant"),
       "added to the logits: -log of the number of visible keys (Ramapuram et al. 2024), or a "
       "constant (the robustness paper's code)");
-    v("constant", constant, "the bias where it is constant");
+    v("constant", constant, "the bias if it is constant");
   }
 };
 
@@ -55,8 +55,8 @@ struct SinkhornOptions {
     v("max_iter", max_iter, range(1, 10000), "half-steps: rows, columns, rows, ...");
     v("eps", eps, range(1e-6, 1e6), "temperature: divides the logits");
     v("tolerance", tolerance, at_least(0),
-      "stop after a row step that moves the row potentials by less: the sum over rows, the mean "
-      "over examples and heads, so that examples of a batch depend on each other; 0: never");
+      "stop after a row step that changes the row potentials by less than this (sum over rows, "
+      "mean over examples and heads: examples of a batch depend on each other); 0: never");
     v("total", total, one_of("one", "inverse_n"),
       "what a row sums to: one (the paper), or 1 / the number of rows (the paper's code)");
   }
@@ -84,7 +84,7 @@ struct PowerOptions {
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("init", init, range(-30, 30), "m at the start: logits are divided by n^sigmoid(m)");
+    v("init", init, range(-30, 30), "initial m: logits are divided by n^sigmoid(m)");
   }
 };
 

@@ -19,8 +19,8 @@ struct OrderedOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("both_ways", both_ways,
-      "without the causal rule: the mean of a forward and a backward reading; needs as many "
-      "queries as keys there");
+      "if not causal: mean of a left-to-right and a right-to-left scan; needs as many queries as "
+      "keys");
   }
 };
 

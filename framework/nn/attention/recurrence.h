@@ -17,9 +17,9 @@
 //
 // by forward substitution (the WY form of Yang et al. 2024). One state a chunk then runs through
 // the sequence. Products of decays are exponentials of sums of log-decays, in which nothing is
-// subtracted: every exponent is at most 0. With a decay a channel, N and M are put together from
-// blocks that double: below the diagonal of two neighbours, both sides decay towards the border
-// between them.
+// subtracted: every exponent is at most 0. With one decay per channel, N and M are put together
+// from blocks that double: below the diagonal of two neighbours, both sides decay towards the
+// border between them.
 //
 // Rules: causal, the last query stands at the last key; queries before the first key give
 // zeros, and so do all queries of an input without keys. An absent key leaves the state as it is.

@@ -30,15 +30,15 @@ class Convolution : public torch::nn::Module {
   std::int64_t stride_, padding_;
 };
 
-/// Batch normalisation of maps [B, C, h, w]; one number a channel is normed by the running
-/// statistics (framework/nn/kernels/batch_statistics.h). Frozen, it keeps all four numbers of a
-/// channel as they are, in training, too (torchvision's FrozenBatchNorm2d, but for its eps).
+/// Batch normalisation of maps [B, C, h, w]; a channel with a single number is normalised by the
+/// running statistics (framework/nn/kernels/batch_statistics.h). Frozen, it keeps all four numbers
+/// of a channel as they are, in training, too (torchvision's FrozenBatchNorm2d, but for its eps).
 class MapNorm : public torch::nn::Module {
  public:
   MapNorm(std::int64_t channels, bool frozen);
   Tensor forward(const Tensor& x);
 
-  /// [C]; the last two are buffers, and where it is frozen all are.
+  /// [C]; the last two are buffers, and all are if it is frozen.
   Tensor weight, bias, running_mean, running_var;
 
  private:
@@ -48,7 +48,7 @@ class MapNorm : public torch::nn::Module {
 struct ResNetOptions {
   std::int64_t depth = 50;  ///< 18, 34, 50 or 101
   std::int64_t channels = 3;
-  std::int64_t stages = 4;  ///< that there are: 3 end at stride 16
+  std::int64_t stages = 4;  ///< number of stages; 3 end at stride 16
   bool frozen_norm = false;
 };
 

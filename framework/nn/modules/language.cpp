@@ -35,8 +35,8 @@ TokenBatch::TokenBatch(const Batch& batch) : tokens(batch.fields.at("tokens")) {
   if (!valid.defined()) return;
   if (!targets.defined()) {
     throw ShapeError(
-        "language model: what follows is asked for (there are no targets), and tokens are padded; "
-        "ask line by line");
+        "language model: without targets it predicts the next token, and these tokens are padded; "
+        "give one line at a time");
   }
   targets = targets.masked_fill(valid.logical_not(), -1);
 }

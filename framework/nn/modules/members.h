@@ -43,7 +43,7 @@ std::vector<Tensor> member_linears(const Tensor& x, const Tensor& weight, const 
 /// @param places  [E * N, in], one for each of the N tokens: positions
 /// @param bias    [E * out]; undefined: none
 /// @returns [E * B, N, width] for each part, as `member_linears`.
-/// @throws ShapeError where places are no [E * N, in].
+/// @throws ShapeError where places are not [E * N, in].
 std::vector<Tensor> placed_linears(const Tensor& x, const Tensor& places, const Tensor& weight,
                                    const Tensor& bias, std::int64_t members, std::int64_t first,
                                    const std::vector<std::int64_t>& widths);

@@ -423,9 +423,8 @@ KeyCache KeyCache::last(std::int64_t n) const {
 void MultiHeadAttention::add_extras(const AttentionExtras& extras, AttentionInput& input) const {
   if (turns() && extras.relative.defined()) {
     throw ConfigError(
-        "attention.positions: rotary beside the model's own relative positions, whose keys stand "
-        "at no place that they could be turned by; set model.positions to none, or take the key "
-        "out");
+        "attention.positions: rotary beside the model's own relative positions, whose keys have no "
+        "position to rotate by; set model.positions to none, or take the key out");
   }
   input.visible = extras.visible;
   input.bias = extras.bias;

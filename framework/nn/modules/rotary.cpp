@@ -10,11 +10,10 @@ namespace attnlab {
 
 std::int64_t rotary_pairs(std::int64_t channels, std::int64_t coordinates) {
   if (coordinates > 0 && channels >= 2 * coordinates) return channels / (2 * coordinates);
-  throw ShapeError(
-      fmt::format("rotary positions turn a pair of channels at least for each coordinate of a "
-                  "place; places have P = {}, heads {} channels: take wider heads, or other "
-                  "positions",
-                  coordinates, channels));
+  throw ShapeError(fmt::format(
+      "rotary positions rotate at least one pair of channels for each coordinate of a position; "
+      "positions have P = {}, heads {} channels: take wider heads, or other positions",
+      coordinates, channels));
 }
 
 Turns rotary_turns(const Tensor& places, const Tensor& like, double base) {

@@ -17,7 +17,7 @@ void check_below(const char* what, const Tensor& tokens, std::int64_t lowest,
   const auto first = low.item<std::int64_t>(), last = high.item<std::int64_t>();
   if (first >= lowest && last < vocabulary) return;
   throw DataError(
-      fmt::format("{}: the batch has {}, which is outside the vocabulary (0 to {}); mend the "
+      fmt::format("{}: the batch has {}, which is outside the vocabulary (0 to {}); correct the "
                   "dataset, or the vocabulary that it states",
                   what, first < lowest ? first : last, vocabulary - 1));
 }

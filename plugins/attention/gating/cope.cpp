@@ -30,7 +30,7 @@ struct CopeOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("max_positions", max_positions, range(2, 1 << 20),
-      "how many positions are learned; those beyond count as the last");
+      "number of learned positions; larger ones count as the last");
   }
 };
 

@@ -89,7 +89,7 @@ class Differential final : public DotProductAttention {
 ATTNLAB_PLUGIN(attention, Differential, NoOptions,
                {.id = "attnlab/differential",
                 .version = "1.0.0",
-                .summary = "the difference of two softmaxes, normalised: what both see cancels",
+                .summary = "difference of two softmaxes, normalised: what both attend to cancels",
                 .citation = "Ye et al. 2024, Differential Transformer, arXiv 2410.05258",
                 .licence = "Apache-2.0"})
 

@@ -67,11 +67,12 @@ class DifferentialV2 final : public DotProductAttention {
   std::shared_ptr<SourceMap> query_, share_;
 };
 
-ATTNLAB_PLUGIN(attention, DifferentialV2, NoOptions,
-               {.id = "attnlab/differential_v2",
-                .version = "1.0.0",
-                .summary = "(softmax(Q Kᵀ / √D) - λ softmax(Q₂ Kᵀ / √D)) V, λ and Q₂ of the token",
-                .citation = "Ye, Dong, Sun, Wei 2026, Differential Transformer V2",
-                .licence = "Apache-2.0"})
+ATTNLAB_PLUGIN(
+    attention, DifferentialV2, NoOptions,
+    {.id = "attnlab/differential_v2",
+     .version = "1.0.0",
+     .summary = "(softmax(Q Kᵀ / √D) - λ softmax(Q₂ Kᵀ / √D)) V, λ and Q₂ from the token",
+     .citation = "Ye, Dong, Sun, Wei 2026, Differential Transformer V2",
+     .licence = "Apache-2.0"})
 
 }  // namespace attnlab

@@ -23,7 +23,7 @@ struct ForgettingOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("start", start, range(-30, 30),
-      "b at the start: 0 in the authors' code (gates near 0.5), 5 in x-transformers (0.993)");
+      "initial b: 0 in the authors' code (gates near 0.5), 5 in x-transformers (0.993)");
   }
 };
 

@@ -24,8 +24,7 @@ struct GatedOptions {
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("gate", gate, one_of("element", "head"),
-      "one gate for each channel of a head, or for a head");
+    v("gate", gate, one_of("element", "head"), "one gate per channel of a head, or one per head");
   }
 };
 

@@ -30,8 +30,7 @@ struct BasedOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("feature_dim", feature_dim, range(0, 256),
-      "channels that a head's queries and keys are mapped to; 0: they stay as the model gives "
-      "them");
+      "channels that a head's queries and keys are mapped to; 0: no map");
   }
 };
 

@@ -23,7 +23,7 @@ struct LinearAttentionOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("feature_map", feature_map, one_of("both", "queries"),
-      "elu + 1 on queries and keys (the code), or on queries alone (the paper's equation)");
+      "elu + 1 on queries and keys (the code), or only on queries (the paper's equation)");
     v("eps", eps, range(0, 1), "added to the sum of a query's weights");
   }
 };

@@ -91,12 +91,13 @@ class Mala final : public DotProductAttention {
   }
 };
 
-ATTNLAB_PLUGIN(attention, Mala, NoOptions,
-               {.id = "attnlab/mala",
-                .version = "1.0.0",
-                .summary = "β φ(Q) (φ(K)ᵀ V) - γ sum of V: linear, sharper for longer queries",
-                .citation = "Fan et al. 2025, Rectifying Magnitude Neglect in Linear Attention, "
-                            "ICCV, arXiv 2507.00698",
-                .licence = "Apache-2.0"})
+ATTNLAB_PLUGIN(
+    attention, Mala, NoOptions,
+    {.id = "attnlab/mala",
+     .version = "1.0.0",
+     .summary = "β φ(Q) (φ(K)ᵀ V) - γ sum of V: linear, sharper for queries of larger norm",
+     .citation = "Fan et al. 2025, Rectifying Magnitude Neglect in Linear Attention, "
+                 "ICCV, arXiv 2507.00698",
+     .licence = "Apache-2.0"})
 
 }  // namespace attnlab

@@ -107,12 +107,13 @@ class Tost final : public Attention {
   Tensor temperature_;  ///< t, [H]
 };
 
-ATTNLAB_PLUGIN(attention, Tost, NoOptions,
-               {.id = "attnlab/tost",
-                .version = "1.0.0",
-                .summary = "values scaled by second moments of their group, no pairs: TSSA",
-                .citation = "Wu et al. 2024, Token Statistics Transformer: Linear-Time Attention "
-                            "via Variational Rate Reduction, arXiv 2412.17810",
-                .licence = "Apache-2.0"})
+ATTNLAB_PLUGIN(
+    attention, Tost, NoOptions,
+    {.id = "attnlab/tost",
+     .version = "1.0.0",
+     .summary = "values scaled by second moments of their group, no query-key pairs: TSSA",
+     .citation = "Wu et al. 2024, Token Statistics Transformer: Linear-Time Attention "
+                 "via Variational Rate Reduction, arXiv 2412.17810",
+     .licence = "Apache-2.0"})
 
 }  // namespace attnlab

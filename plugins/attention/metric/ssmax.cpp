@@ -42,7 +42,7 @@ struct SsmaxOptions {
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("start", start, range(0, 100), "s at the start");
+    v("start", start, range(0, 100), "initial s");
   }
 };
 

@@ -24,9 +24,9 @@ struct QKNormOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("eps", eps, range(0, 1), "floor of a norm; 0: 1e-12");
-    v("init", init, at_least(0), "start of all scales; 0: D^(1/4)");
+    v("init", init, at_least(0), "initial value of all scales; 0: D^(1/4)");
     v("scales", scales, one_of("head_channel", "channel"),
-      "one for each head and channel, or one for each channel that all heads share");
+      "one per head and channel, or one per channel, shared by all heads");
   }
 };
 

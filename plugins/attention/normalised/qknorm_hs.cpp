@@ -22,9 +22,9 @@ struct QKNormHsOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("eps", eps, range(0, 1), "floor of a norm");
-    v("parameter", parameter, one_of("log", "plain"), "what is learned: log C or C");
-    v("init", init, at_least(0), "start of C");
-    v("max", max, at_least(0), "C counts as at most this");
+    v("parameter", parameter, one_of("log", "plain"), "learn log C, or C itself");
+    v("init", init, at_least(0), "initial C");
+    v("max", max, at_least(0), "upper bound of C");
   }
 };
 

@@ -22,8 +22,8 @@ struct SinkOptions {
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("learned", learned, "learn s, one for each head; false: it stays at `start`");
-    v("start", start, range(-1e4, 1e4), "s at the start; 0: one is added to the denominator");
+    v("learned", learned, "learn s, one for each head; false: s stays at `start`");
+    v("start", start, range(-1e4, 1e4), "initial s; 0: adds 1 to the denominator");
   }
 };
 

@@ -18,7 +18,7 @@ struct SoftCapOptions {
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("cap", cap, range(1e-3, 1e6), "c: scaled logits stay below it");
+    v("cap", cap, range(1e-3, 1e6), "c: upper bound of scaled logits");
   }
 };
 
@@ -39,7 +39,7 @@ class SoftCap final : public DotProductAttention {
 ATTNLAB_PLUGIN(attention, SoftCap, SoftCapOptions,
                {.id = "attnlab/soft_cap",
                 .version = "1.0.0",
-                .summary = "softmax(c tanh(Q Kᵀ / (c √D))) V: logits below a bound",
+                .summary = "softmax(c tanh(Q Kᵀ / (c √D))) V: logits stay below a bound",
                 .citation = "Gemma Team 2024, Gemma 2: Improving Open Language Models at a "
                             "Practical Size, arXiv 2408.00118",
                 .licence = "Apache-2.0"})

@@ -26,7 +26,7 @@ struct ValueResidualOptions {
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("learned", learned, "learn both factors of each layer, from 0.5 on; false: 0.5 each");
+    v("learned", learned, "learn both factors of each layer, starting at 0.5; false: both are 0.5");
   }
 };
 

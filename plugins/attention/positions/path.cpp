@@ -96,7 +96,8 @@ struct PathOptions {
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("rank", rank, range(1, 1 << 16), "of the map that gives the directions of the reflections");
+    v("rank", rank, range(1, 1 << 16),
+      "rank of the map that gives the directions of the reflections");
   }
 };
 

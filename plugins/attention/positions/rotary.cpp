@@ -20,7 +20,7 @@ struct RotaryOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("base", base, range(1, 1e12),
-      "pair m of a coordinate's n pairs of channels turns by the place times base^(-m/n)");
+      "pair m of a coordinate's n channel pairs is rotated by the position times base^(-m/n)");
   }
 };
 
@@ -50,7 +50,7 @@ class Rotary final : public DotProductAttention {
 ATTNLAB_PLUGIN(attention, Rotary, RotaryOptions,
                {.id = "attnlab/rotary",
                 .version = "1.0.0",
-                .summary = "softmax(R Q (R K)ᵀ / √D) V, R turns pairs of channels by places",
+                .summary = "softmax(R Q (R K)ᵀ / √D) V, R rotates channel pairs by position",
                 .citation = "Su et al. 2021, RoFormer, arXiv:2104.09864; Heo et al. 2024, Rotary "
                             "Position Embedding for Vision Transformer, arXiv:2403.13298",
                 .licence = "Apache-2.0"})

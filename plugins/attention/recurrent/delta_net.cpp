@@ -47,7 +47,7 @@ class DeltaNet final : public OrderedAttention {
 ATTNLAB_PLUGIN(attention, DeltaNet, OrderedOptions,
                {.id = "attnlab/delta_net",
                 .version = "1.0.0",
-                .summary = "S ← (I - β k kᵀ) S + β k vᵀ: linear attention that overwrites",
+                .summary = "S ← (I - β k kᵀ) S + β k vᵀ: linear attention with the delta rule",
                 .citation = "Yang et al., Parallelizing Linear Transformers with the Delta Rule "
                             "over Sequence Length, arXiv 2406.06484",
                 .licence = "Apache-2.0"})

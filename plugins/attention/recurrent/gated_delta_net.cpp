@@ -36,7 +36,7 @@ class GatedDeltaNet final : public GatedDelta<SourceMap> {
 ATTNLAB_PLUGIN(attention, GatedDeltaNet, OrderedOptions,
                {.id = "attnlab/gated_delta_net",
                 .version = "1.0.0",
-                .summary = "S ← α (I - β k kᵀ) S + β k vᵀ: overwrites and forgets",
+                .summary = "S ← α (I - β k kᵀ) S + β k vᵀ: the delta rule with a decay",
                 .citation = "Yang, Kautz, Hatamizadeh, Gated Delta Networks: Improving Mamba2 with "
                             "Delta Rule, arXiv 2412.06464",
                 .licence = "Apache-2.0"})

@@ -52,7 +52,7 @@ class GatedLinearAttention final : public OrderedAttention {
 ATTNLAB_PLUGIN(attention, GatedLinearAttention, OrderedOptions,
                {.id = "attnlab/gated_linear_attention",
                 .version = "1.0.0",
-                .summary = "S ← diag(α(X)) S + k vᵀ: linear attention that forgets by channel",
+                .summary = "S ← diag(α(X)) S + k vᵀ: linear attention, decay per channel",
                 .citation = "Yang et al., Gated Linear Attention Transformers with "
                             "Hardware-Efficient Training, arXiv 2312.06635",
                 .licence = "Apache-2.0"})

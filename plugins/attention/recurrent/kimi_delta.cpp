@@ -1,17 +1,17 @@
-// Kimi delta attention (KDA): the delta rule, and a state that forgets each key channel at a pace
-// of its own.
+// Kimi delta attention (KDA): the delta rule, with a decay of the state for each key channel.
 //
 //   S_t = (I - β_t k_t k_tᵀ) diag(α_t) S_{t-1} + β_t k_t v_tᵀ
 //   y_t = σ(W_2 W_1 x_t + c) ⊙ RMSNorm(S_tᵀ q_t) ⊙ g
 //   α_t = exp(-A_h softplus(V_2 V_1 x_t + b)),   β_t = σ(u_h x_t)
 //   q_t = SiLU(q) / |SiLU(q)|,   k_t likewise,   v_t = SiLU(v)
 //
-// V_1 and W_1 are of rank Dv, for all heads. Against Gated DeltaNet: α is one number a channel, of
-// a low-rank map, and the gate a sigmoid of one. x_t of α and β is what keys are projected from,
-// x_t of the gate what queries are; the norm is of a head's channels, g is shared by heads. A
-// starts uniform in [1, 16], softplus(b) log-uniform in [0.001, 0.1], as Mamba-2's. Norms of keys
-// have 1e-6 in their root. Left out: the short convolution before the activation, and 1/√D of the
-// public code, which the norm cancels but for its eps: that counts D times less than there.
+// V_1 and W_1 have rank Dv, for all heads together. Differences from Gated DeltaNet: α is one
+// number per channel, by a low-rank map, and the gate is a sigmoid of a low-rank map. x_t in α and
+// β is the input of the keys' projection, x_t in the gate that of the queries'. The norm is over a
+// head's channels; heads share g. A starts uniform in [1, 16], softplus(b) log-uniform in [0.001,
+// 0.1], as in Mamba-2. Norms of keys have 1e-6 in their root. Left out: the short convolution
+// before the activation, and 1/√D of the public code. The norm cancels that factor except in its
+// eps, which counts D times less than there.
 // Source: Kimi Team 2025, Kimi Linear: An Expressive, Efficient Attention Architecture (arXiv
 // 2510.26692), and its public code.
 // Cost: O(L (D Dv + C (D + Dv))), in chunks of C = 64 (framework/nn/attention/recurrence.h).
@@ -38,7 +38,7 @@ class KimiDelta final : public GatedDelta<LowRankSourceMap> {
 ATTNLAB_PLUGIN(attention, KimiDelta, OrderedOptions,
                {.id = "attnlab/kimi_delta",
                 .version = "1.0.0",
-                .summary = "S ← (I - β k kᵀ) diag(α) S + β k vᵀ: overwrites, forgets by channel",
+                .summary = "S ← (I - β k kᵀ) diag(α) S + β k vᵀ: delta rule, decay per channel",
                 .citation = "Kimi Team, Kimi Linear: An Expressive, Efficient Attention "
                             "Architecture, arXiv 2510.26692",
                 .licence = "Apache-2.0"})

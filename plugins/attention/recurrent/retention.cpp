@@ -52,7 +52,7 @@ class Retention final : public OrderedAttention {
 ATTNLAB_PLUGIN(attention, Retention, OrderedOptions,
                {.id = "attnlab/retention",
                 .version = "1.0.0",
-                .summary = "S ← γ_h S + k vᵀ: linear attention with a fixed decay a head",
+                .summary = "S ← γ_h S + k vᵀ: linear attention, a fixed decay per head",
                 .citation = "Sun et al., Retentive Network: A Successor to Transformer for Large "
                             "Language Models, arXiv 2307.08621",
                 .licence = "Apache-2.0"})

@@ -31,8 +31,9 @@ struct MetricOptions {
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("kind", kind, one_of("euclidean", "elliptical"), "how coordinates weigh in the logits");
-    v("elliptical", elliptical, "of the elliptical metric");
+    v("kind", kind, one_of("euclidean", "elliptical"),
+      "how coordinates are weighted in the logits");
+    v("elliptical", elliptical, "options of the elliptical metric");
   }
 };
 
@@ -45,9 +46,9 @@ struct NormaliserOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("kind", kind, one_of("softmax", "sigmoid", "sinkhorn", "power"), "how logits become weights");
-    v("sigmoid", sigmoid, "of the sigmoid");
-    v("sinkhorn", sinkhorn, "of Sinkhorn's normaliser, which cannot be causal");
-    v("power", power, "of the power: logits / n^sigmoid(m)");
+    v("sigmoid", sigmoid, "options of the sigmoid");
+    v("sinkhorn", sinkhorn, "options of Sinkhorn's normaliser, which cannot be causal");
+    v("power", power, "options of the power: logits / n^sigmoid(m)");
   }
 };
 
@@ -61,7 +62,7 @@ struct ComposedOptions {
   constexpr void describe(Visitor& v) {
     v("query", query, "map of the queries");
     v("key", key, "map of the keys");
-    v("metric", metric, "diagonal metric between the two");
+    v("metric", metric, "diagonal metric between queries and keys");
     v("scale", scale, "factor of the logits");
     v("normaliser", normaliser, "from logits to weights");
   }

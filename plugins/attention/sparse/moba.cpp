@@ -37,8 +37,8 @@ struct MobaOptions {
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("block", block, range(1, 1 << 20), "tokens of a block");
-    v("top_k", top_k, range(1, 1 << 20), "blocks that a query sees, its own among them");
+    v("block", block, range(1, 1 << 20), "tokens per block");
+    v("top_k", top_k, range(1, 1 << 20), "blocks that a query sees, including its own");
   }
 };
 

@@ -44,10 +44,10 @@ struct NsaOptions {
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("block", block, range(1, 1 << 20), "tokens of a block");
+    v("block", block, range(1, 1 << 20), "tokens per block");
     v("top_k", top_k, range(3, 1 << 20),
-      "blocks that a query sees token by token: the first, its own and the one before among them");
-    v("window", window, range(1, 1 << 20), "nearest tokens that a query sees, itself among them");
+      "blocks that a query sees token by token, including the first, its own and the one before");
+    v("window", window, range(1, 1 << 20), "nearest tokens that a query sees, including itself");
   }
 };
 
@@ -150,7 +150,7 @@ class Nsa final : public DotProductAttention {
 ATTNLAB_PLUGIN(attention, Nsa, NsaOptions,
                {.id = "attnlab/nsa",
                 .version = "1.0.0",
-                .summary = "gated: blocks as one key each, the best blocks, a window: NSA",
+                .summary = "gated sum of compressed blocks, the best blocks and a window: NSA",
                 .citation = "Yuan et al. 2025, Native Sparse Attention: Hardware-Aligned and "
                             "Natively Trainable Sparse Attention, arXiv 2502.11089",
                 .licence = "Apache-2.0"})

@@ -36,8 +36,8 @@ struct IndirectOptions {
       "where f is added: (q.k + f)/sqrt(D) (paper, eq. 3) or q.k/sqrt(D) + f (detection code)");
     v("hidden", hidden, at_least(1), "width of f's hidden layer");
     v("coordinates", coordinates, at_least(1),
-      "coordinates of a position; more than one needs a model that gives positions");
-    v("refine", refine, "move the references by what each layer gives, for the next one");
+      "number of coordinates of a position; above 1 needs a model that gives positions");
+    v("refine", refine, "each layer moves the reference positions for the next layer");
   }
 };
 

@@ -33,10 +33,12 @@ struct PaintingOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("size", size, range(8, 1024), "height and width of a scene in pixels");
-    v("most", most, range(1, 50), "shapes of a scene, from 1 on");
-    v("least_radius", least_radius, range(0.01, 1), "smallest radius of a shape, of the size");
-    v("largest_radius", largest_radius, range(0.01, 1), "largest radius of a shape, of the size");
-    v("noise", noise, range(0, 1), "standard deviation of the noise, of white");
+    v("most", most, range(1, 50), "shapes per scene: 1 to this");
+    v("least_radius", least_radius, range(0.01, 1),
+      "smallest radius of a shape, as a share of the size");
+    v("largest_radius", largest_radius, range(0.01, 1),
+      "largest radius of a shape, as a share of the size");
+    v("noise", noise, range(0, 1), "standard deviation of the noise; white is 1");
     v("border", border, range(0, 16), "pixels on either side of an edge that have no label");
   }
 };
@@ -226,7 +228,7 @@ class PaintedScenes final : public LabelledPictures {
 ATTNLAB_PLUGIN(dataset, PaintedScenes, PaintedScenesOptions,
                {.id = "attnlab/painted_scenes",
                 .version = "1.0.0",
-                .summary = "shapes of random colours with a label for each pixel, made by rule",
+                .summary = "shapes of random colours with a label for each pixel, generated",
                 .licence = "CC0-1.0",
                 .gives = {"image", "shown", "label_map", "size"}})
 

@@ -32,7 +32,7 @@ struct SbmOptions : MadeUpOptions, EncodingOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("name", name, required(one_of("pattern", "cluster")), "which of the two sets");
-    v("patterns", patterns, at_least(1), "how many patterns there are to be found, of PATTERN");
+    v("patterns", patterns, at_least(1), "for PATTERN: number of patterns to find");
     MadeUpOptions::describe(v);
     EncodingOptions::describe(v);
   }
@@ -176,7 +176,7 @@ class Sbm final : public GraphDataset {
 ATTNLAB_PLUGIN(dataset, Sbm, SbmOptions,
                {.id = "attnlab/sbm",
                 .version = "1.0.0",
-                .summary = "PATTERN and CLUSTER: graphs of stochastic block models, drawn anew",
+                .summary = "PATTERN and CLUSTER: graphs of stochastic block models, generated",
                 .citation = "Dwivedi et al. 2020, Benchmarking Graph Neural Networks, "
                             "arXiv:2003.00982",
                 .licence = "CC0-1.0",

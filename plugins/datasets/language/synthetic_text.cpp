@@ -28,12 +28,12 @@ struct SyntheticTextOptions : MadeUpOptions, WindowOptions {
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("words", words, range(1, 100000), "words that there are");
+    v("words", words, range(1, 100000), "number of different words");
     v("train", train, range(2, 1e9), "characters of the training text");
     v("validation", validation, range(0, 1e9), "characters of the validation text");
     v("test", test, range(0, 1e9), "characters of the test text");
     v("data_seed", data_seed, at_least(-1),
-      "seed of the data alone, whatever the run's seed is; -1: the run's seed");
+      "seed of the data, independent of the run's seed; -1: the run's seed");
     WindowOptions::describe(v);
   }
 };

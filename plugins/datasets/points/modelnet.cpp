@@ -47,12 +47,13 @@ struct ModelnetOptions : PointOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("root", root, "folder with the files (empty: search the usual places)");
-    v("archive", archive, "the folder's name, where it is searched for");
+    v("archive", archive, "name of the folder to search for");
     v("classes", classes, range(2, 64),
-      "10: the classes of ModelNet10 alone (of the resampled set, its own list); of arrays unused");
+      "10: only the classes of ModelNet10 (in the resampled set: its own list); not used with "
+      "arrays");
     v("points", points, range(1, 1e6),
-      "points of a cloud: the first of a file, or so many of a mesh");
-    v("normals", normals, "normals as features, where the files have some");
+      "points of a cloud: the first of a file, or this many sampled from a mesh");
+    v("normals", normals, "use normals as features, if the files have them");
     PointOptions::describe(v);
   }
 };
@@ -291,7 +292,7 @@ class Modelnet final : public PointDataset {
 ATTNLAB_PLUGIN(dataset, Modelnet, ModelnetOptions,
                {.id = "attnlab/modelnet",
                 .version = "1.0.0",
-                .summary = "things as points with normals, one of 10 or 40 classes a cloud",
+                .summary = "objects as points with normals, one of 10 or 40 classes per cloud",
                 .citation = "Wu et al. 2015, arXiv:1406.5670; Qi et al. 2017, arXiv:1706.02413",
                 .licence = "academic use",
                 .gives = {"coord@point", "inverse@point>voxel", "grid@voxel", "feature@voxel",

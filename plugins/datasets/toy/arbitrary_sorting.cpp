@@ -26,9 +26,10 @@ struct ArbitrarySortingOptions : MadeUpOptions {
   constexpr void describe(Visitor& v) {
     v("letters", letters, range(2, 4096), "letters of the alphabet");
     v("length", length, range(2, 4096), "letters to sort; not fewer than the alphabet has");
-    v("orderings", orderings, range(0, 1e6), "size of the pool; 0: a new order for each example");
+    v("orderings", orderings, range(0, 1e6),
+      "number of orders to draw from; 0: a new order for each example");
     v("ties", ties, one_of("stable", "shared"),
-      "ranks of equal letters: in order of appearance, or all the first one's");
+      "ranks of equal letters: in order of appearance, or all equal to the first one's");
     MadeUpOptions::describe(v);
   }
 };

@@ -50,17 +50,18 @@ struct RecallOptions : MadeUpOptions {
     v("rule", rule, one_of("associative", "copy", "flip_flop", "permutations", "needle"),
       "what is asked: a key's value; symbols in their order; the bit written last; the product of "
       "all permutations; the value of one key in filler");
-    v("length", length, range(1, 1 << 20), "tokens of an example");
+    v("length", length, range(1, 1 << 20), "tokens per example");
     v("items", items, range(1, 65536),
-      "of associative and needle: pairs of key and value; of copy: symbols to copy");
+      "for associative and needle: key-value pairs; for copy: symbols to copy");
     v("symbols", symbols, range(2, 65536),
-      "of associative and needle: keys, as many values and as much filler; of copy: symbols");
+      "for associative and needle: number of keys, also of values and of filler symbols; for copy: "
+      "of symbols");
     v("power", power, range(0, 1),
-      "of associative: exponent of the power law of queries' distances; 1: uniform");
+      "for associative: exponent of the power law of queries' distances; 1: uniform");
     v("ignore", ignore, range(0, 1),
-      "of flip_flop: probability of an instruction to ignore; reads and writes share the rest");
+      "for flip_flop: probability of an instruction to ignore; reads and writes share the rest");
     v("elements", elements, range(2, 6),
-      "of permutations: what is permuted; 2: parity, 5: the word problem of S5");
+      "for permutations: number of elements; 2: parity, 5: the word problem of S5");
     MadeUpOptions::describe(v);
   }
 };

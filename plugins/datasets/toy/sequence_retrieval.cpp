@@ -31,11 +31,11 @@ struct SequenceRetrievalOptions : MadeUpOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("symbols", symbols, range(2, 4096), "symbols of the alphabet");
-    v("length", length, range(1, 4096), "symbols of the reference before the query comes in");
+    v("length", length, range(1, 4096), "symbols of the reference before the query is inserted");
     v("query", query, range(1, 4096), "symbols of the query");
     v("insert", insert, one_of("overwrite", "lengthen"),
-      "the query takes the place of symbols, or moves them on");
-    v("unique", unique, "draw again what holds the query twice");
+      "the query replaces symbols, or is inserted between them");
+    v("unique", unique, "draw again if the reference contains the query twice");
     MadeUpOptions::describe(v);
   }
 };

@@ -38,7 +38,7 @@ struct SpuriousRetrievalOptions : MadeUpOptions {
     v("location_rounding", location_rounding, one_of("nearest", "truncate"),
       "how the place becomes an integer, before it is moved into the sequence");
     v("test_location", test_location, one_of("as_training", "uniform"),
-      "where answers of test samples stand");
+      "positions of the answers in test samples");
     v("train_biased", train_biased, range(0, 1),
       "probability that a training or validation answer is biased");
     v("test_biased", test_biased, range(0, 1), "probability that a test answer is biased");

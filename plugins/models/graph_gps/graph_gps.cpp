@@ -364,7 +364,7 @@ ATTNLAB_PLUGIN(
     model, GraphGps, GraphGpsOptions,
     {.id = "attnlab/graph_gps",
      .version = "1.0.0",
-     .summary = "graph transformer: message passing beside attention among all nodes",
+     .summary = "graph transformer: message passing plus attention among all nodes",
      .citation = "Rampasek et al., Recipe for a general, powerful, scalable graph "
                  "transformer, NeurIPS 2022, arXiv:2205.12454; biases: Ying et al., Graphormer, "
                  "NeurIPS 2021, arXiv:2106.05234",

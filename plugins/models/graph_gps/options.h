@@ -41,46 +41,48 @@ struct GraphGpsOptions {
     v("depth", depth, range(1, 10000), "number of layers");
     v("heads", heads, at_least(1), "attention heads, a divisor of dim");
     v("layer", layer, one_of("gps", "plain", "transformer"),
-      "gps: residuals, batch norms and an MLP in each; plain: messages and attention are added up, "
-      "ReLU between layers, as published GCN, GAT and GraphSAGE have it; transformer: attention "
-      "and an MLP with GELU, layer norms first and once more at the end, as Graphormer has it, "
-      "with mpnn: none");
+      "gps: residuals, batch norms and an MLP in each layer; plain: the sum of messages and "
+      "attention, ReLU between layers, as in published GCN, GAT and GraphSAGE; transformer: "
+      "attention and an MLP with GELU, pre-norm and a final layer norm, as in Graphormer; needs "
+      "mpnn: none");
     v("mpnn", mpnn, one_of("gine", "gated_gcn", "gcn", "gat", "sage", "none"),
       "message passing along edges; none: a pure transformer over each graph's nodes");
-    v("mpnn_heads", mpnn_heads, at_least(1), "of gat: heads, a divisor of dim");
-    v("mpnn_dropout", mpnn_dropout, range(0, 0.99), "of gat: of the weights of messages");
+    v("mpnn_heads", mpnn_heads, at_least(1), "for gat: number of heads, a divisor of dim");
+    v("mpnn_dropout", mpnn_dropout, range(0, 0.99), "for gat: dropout of the messages' weights");
     v("edge_features", edge_features,
-      "what the dataset says of edges is used, which gcn, gat and sage cannot; false: it is left "
-      "out");
+      "use the dataset's edge features, which gcn, gat and sage cannot; false: ignore them");
     v("bias", bias, one_of("distance", "edges"),
-      "what is added to the logits of two nodes: a number for the length of a shortest path, and "
-      "the mean of what its edges are like (Graphormer's)");
+      "what is added to the logits of two nodes (Graphormer): distance: a number for the length of "
+      "a shortest path; edges: a mean over the features of its edges");
     v("max_distance", max_distance, range(1, 1000),
-      "longer paths count as this one; of edges: the first ones alone");
+      "longer paths count as this length; for edges: only the first edges count");
     v("attend", attend, one_of("all", "neighbours"),
-      "whom a node sees in attention: all nodes of its graph; itself and those that an edge leads "
-      "from to it");
+      "which nodes a node attends to: all nodes of its graph; or itself and the sources of its "
+      "incoming edges");
     v("degrees", degrees,
-      "numbers of edges to and from a node are part of its features (Graphormer's centrality)");
-    v("global", global, "attention among all nodes of a graph; false: message passing alone");
-    v("input_dropout", input_dropout, range(0, 0.99), "of the numbers in x@node, in training");
+      "a node's features include its in- and out-degree (Graphormer's centrality)");
+    v("global", global, "attention among all nodes of a graph; false: only message passing");
+    v("input_dropout", input_dropout, range(0, 0.99), "dropout of the numbers in x@node");
     v("dropout", dropout, range(0, 0.99),
-      "after message passing, attention, and in the MLP; of a transformer: of the input, after "
-      "attention and MLP");
+      "after message passing, after attention and in the MLP; for layer transformer: of the input, "
+      "after attention and after the MLP");
     v("mlp_ratio", mlp_ratio, range(0.01, 64),
-      "of a transformer: hidden channels of the MLP over dim");
-    v("attention_dropout", attention_dropout, range(0, 0.99), "of attention weights");
+      "for layer transformer: hidden channels of the MLP, divided by dim");
+    v("attention_dropout", attention_dropout, range(0, 0.99), "dropout of attention weights");
     v("encoding", encoding, one_of("none", "rwse", "laplacian"),
-      "where a node stands in its graph: random walks' returns, or the Laplacian's eigenvectors");
-    v("encoding_dim", encoding_dim, at_least(1), "channels of a node that encode that; below dim");
+      "positional encoding of nodes: return probabilities of random walks, or the Laplacian's "
+      "eigenvectors");
+    v("encoding_dim", encoding_dim, at_least(1), "channels of the positional encoding; below dim");
     v("head", head, one_of("graph", "node", "link"),
-      "what is answered for: each graph, each node, or pairs of nodes (features to multiply)");
+      "what is predicted for: each graph, each node, or pairs of nodes (gives features to "
+      "multiply)");
     v("pool", pool, one_of("mean", "sum", "token"),
-      "head graph: over the graph's nodes; token: a learned one beside them, with mpnn: none");
+      "for head graph: pooling of the nodes; token: a learned token beside them, needs mpnn: none");
     v("head_layers", head_layers, range(1, 10000), "linear maps of the head, with ReLU between");
-    v("head_halves", head_halves, "each hidden width of the head is half the one before");
+    v("head_halves", head_halves,
+      "each hidden layer of the head has half the width of the one before");
     v("head_l2norm", head_l2norm,
-      "each hidden row of the head has length 1, behind its ReLU, as in GraphGym's MLP");
+      "each hidden row of the head is scaled to length 1 after its ReLU, as in GraphGym's MLP");
   }
 };
 

@@ -4,7 +4,7 @@
 //   distance   b_ij = T_d,   d: edges of a shortest path from i to j, at most max_distance; nodes
 //              that no path joins, and pairs with the graph's token, have a row of T of their own
 //   edges      c_ij = 1/n sum_{m = 1}^n v_{e_m} W_m,   n = min(d, max_distance), e_m the m-th edge
-//              of a shortest path, v_e the encoding of an edge's features in a channel a head;
+//              of a shortest path, v_e the encoding of an edge's features in one channel per head;
 //              0 where there is no path
 //   neighbours i sees j where an edge leads from j to i, as messages go, and itself
 //

@@ -27,27 +27,29 @@ struct IaDetrOptions {
     v("decoder", decoder, one_of("indirect", "misaligned", "double_cross", "plain"),
       "indirect: keys of the prompt, values of the image, bias from boxes; misaligned: without the "
       "bias; double_cross: the image attends to the prompt first; plain: no prompt, all classes");
-    v("backbone", backbone, one_of("swin", "resnet"), "what makes a map of an image");
-    v("swin", swin, one_of("nano", "T", "S", "B"), "of backbone swin: its sizes");
-    v("window", window, range(1, 64), "of backbone swin: side of a window in cells");
-    v("resnet", resnet, range(18, 101), "of backbone resnet: 18, 34, 50 or 101 layers");
-    v("stride", stride, range(4, 32), "pixels from cell to cell of the map: 4, 8, 16 or 32");
+    v("backbone", backbone, one_of("swin", "resnet"),
+      "network that computes an image's feature map");
+    v("swin", swin, one_of("nano", "T", "S", "B"), "for backbone swin: its size");
+    v("window", window, range(1, 64), "for backbone swin: side of a window in cells");
+    v("resnet", resnet, range(18, 101), "for backbone resnet: 18, 34, 50 or 101 layers");
+    v("stride", stride, range(4, 32), "pixels per cell of the feature map: 4, 8, 16 or 32");
     v("dim", dim, range(8, 1 << 24), "channels of a token; a multiple of 4 and of heads");
     v("heads", heads, at_least(1), "attention heads");
     v("hidden", hidden, at_least(1), "hidden channels of an MLP");
-    v("depth", depth, range(1, 10000), "decoder layers; also those of the first cross-attention");
+    v("depth", depth, range(1, 10000), "decoder layers; also layers of the first cross-attention");
     v("encoder_depth", encoder_depth, range(0, 10000), "layers of self-attention on each map");
-    v("queries", queries, at_least(1), "one-to-one queries: answers of an image");
-    v("many_queries", many_queries, at_least(0), "one-to-many queries, in training alone");
+    v("queries", queries, at_least(1), "one-to-one queries: predictions per image");
+    v("many_queries", many_queries, at_least(0), "one-to-many queries, only in training");
     v("proposals", proposals,
-      "queries begin at the best places of the image (two stages); else at learned ones");
+      "queries begin at the best places of the image (two-stage); false: at learned places");
     v("look_forward_twice", look_forward_twice,
-      "a layer's boxes give gradients to the layer before, too");
+      "a layer's boxes also give gradients to the layer before");
     v("bias_hidden", bias_hidden, at_least(1), "hidden channels of the bias from boxes");
     v("contrast", contrast, "give features of queries, for the contrastive loss of stage one");
     v("feature_dim", feature_dim, at_least(1), "channels of these features");
     v("dropout", dropout, range(0, 0.99), "after attention and MLP");
-    v("drop_path", drop_path, range(-1, 0.99), "of backbone swin; -1: the preset's");
+    v("drop_path", drop_path, range(-1, 0.99),
+      "for backbone swin: probability of dropping a branch in the last block; -1: the preset's");
   }
 };
 

@@ -19,11 +19,12 @@ struct MapEncoderOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("backbone", backbone, one_of("vit", "swin", "resnet"),
-      "the encoder: a ViT, Swin V2 with the attention in its windows, or ResNet, which has none");
+      "the encoder: ViT, Swin V2 (attention in windows) or ResNet (without attention)");
     v("swin", swin, one_of("nano", "T", "S", "B"), "published sizes of swin; nano: 32 channels");
-    v("swin_window", swin_window, range(1, 64), "side of its windows in cells");
+    v("swin_window", swin_window, range(1, 64), "side of Swin's windows in cells");
     v("resnet", resnet, range(18, 101), "layers of resnet: 18, 34, 50 or 101");
-    v("stages", stages, range(1, 4), "of swin and resnet, that there are: 3 end at stride 16");
+    v("stages", stages, range(1, 4),
+      "for swin and resnet: number of stages; 3 stages end at stride 16");
   }
 };
 

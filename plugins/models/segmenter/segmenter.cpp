@@ -45,29 +45,30 @@ struct SegmenterOptions : MapEncoderOptions {
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("preset", preset, "sizes of a published model; options below that are not 0 win over it");
+    v("preset", preset, "sizes of a published model; options below that are not 0 override them");
     v("dim", dim, range(0, 1 << 24),
-      "channels of a token, with another backbone than vit of the mask transformer's; 0: the "
+      "channels of a token (for other backbones than vit: only in the mask transformer); 0: the "
       "preset's");
     v("depth", depth, range(0, 10000), "layers of the encoder; 0: the preset's");
     v("heads", heads, at_least(0), "attention heads, a divisor of dim; 0: the preset's");
-    v("mlp_ratio", mlp_ratio, range(0, 64), "hidden channels of the MLP over dim; 0: 4");
+    v("mlp_ratio", mlp_ratio, range(0, 64), "hidden channels of the MLP, divided by dim; 0: 4");
     v("patch_size", patch_size, at_least(0), "side of a patch in pixels; 0: the preset's");
     v("size", size, range(0, 8192),
-      "side of the images that positions are learned for, in pixels; 0: the dataset's images, "
-      "where all have one size");
+      "side in pixels of the images that positions are learned for; 0: the dataset's, if all "
+      "images have one size");
     v("qkv_bias", qkv_bias, "biases on queries, keys and values");
     v("drop_path", drop_path, range(0, 0.99),
-      "probability of dropping a branch in the encoder's last layer, from 0 in the first");
+      "probability of dropping a branch in the encoder's last layer, rising from 0 in the first");
     v("dropout", dropout, range(0, 0.99),
-      "of the encoder: after the positions, the attention and the MLP");
-    v("attention_dropout", attention_dropout, range(0, 0.99), "of the encoder's attention weights");
+      "dropout in the encoder: after the positions, the attention and the MLP");
+    v("attention_dropout", attention_dropout, range(0, 0.99),
+      "dropout of the encoder's attention weights");
     v("decoder", decoder, one_of("mask", "linear"), "the mask transformer, or one linear map");
     v("decoder_depth", decoder_depth, range(1, 1000), "layers of the mask transformer");
     v("decoder_drop_path", decoder_drop_path, range(0, 0.99),
-      "probability of dropping a branch in its last layer");
+      "probability of dropping a branch in the mask transformer's last layer");
     v("decoder_dropout", decoder_dropout, range(0, 0.99),
-      "of the mask transformer: after attention and MLP, and of attention weights");
+      "dropout in the mask transformer: after attention and MLP, and of attention weights");
     v("norm_eps", norm_eps, range(0, 1), "added to the variance in each layer norm");
     MapEncoderOptions::describe(v);
   }
@@ -244,17 +245,18 @@ class Segmenter final : public Model {
 
 }  // namespace
 
-ATTNLAB_PLUGIN(model, Segmenter, SegmenterOptions,
-               {.id = "attnlab/segmenter",
-                .version = "1.0.0",
-                .summary = "ViT, Swin or ResNet with a linear or a mask-transformer decoder: a "
-                           "class a patch",
-                .citation = "Strudel et al., ICCV 2021, arXiv:2105.05633",
-                .licence = "Apache-2.0",
-                .takes = {"image"},
-                .gives = {"mask_logits"},
-                .needs = {"bias if backbone=swin", "pair_mask if backbone=swin"},
-                .stacks = {"depth if backbone=vit", "decoder_depth if decoder=mask"},
-                .recompute = true})
+ATTNLAB_PLUGIN(
+    model, Segmenter, SegmenterOptions,
+    {.id = "attnlab/segmenter",
+     .version = "1.0.0",
+     .summary =
+         "ViT, Swin or ResNet with a linear or a mask-transformer decoder: one class per patch",
+     .citation = "Strudel et al., ICCV 2021, arXiv:2105.05633",
+     .licence = "Apache-2.0",
+     .takes = {"image"},
+     .gives = {"mask_logits"},
+     .needs = {"bias if backbone=swin", "pair_mask if backbone=swin"},
+     .stacks = {"depth if backbone=vit", "decoder_depth if decoder=mask"},
+     .recompute = true})
 
 }  // namespace attnlab

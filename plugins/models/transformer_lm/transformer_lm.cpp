@@ -222,7 +222,7 @@ ATTNLAB_PLUGIN(
     model, TransformerLm, TransformerLmOptions,
     {.id = "attnlab/transformer_lm",
      .version = "1.0.0",
-     .summary = "causal language model of fixed context, GPT-2's or Transformer-XL's style",
+     .summary = "causal language model of fixed context, in the style of GPT-2 or Transformer-XL",
      .citation = "Radford et al., Language models are unsupervised multitask learners, "
                  "2019; Schlag et al., ICML 2021; QUEST, ICLR 2026, section 4.4",
      .licence = "Apache-2.0",

@@ -23,38 +23,38 @@ struct TransformerXlOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("preset", preset,
-      "a published model: 151M parameters on WikiText-103; options below that are set win over it");
+      "a published model: 151M parameters on WikiText-103; options below override them");
     v("dim", dim, range(0, 1 << 24), "channels of a token; 0: the preset's");
     v("depth", depth, range(0, 10000), "number of layers; 0: the preset's");
     v("heads", heads, at_least(0), "attention heads, a divisor of dim; 0: the preset's");
     v("hidden", hidden, at_least(0), "hidden channels of the MLP; 0: the preset's, or 4 dim");
     v("memory", memory, range(-1, 1e9),
-      "tokens before a batch that its tokens see, where batches continue each other; 0: none; -1: "
-      "as many as the dataset's windows have");
-    v("clamp_length", clamp_length, at_least(0),
-      "larger distances count as this one; 0: each as what it is");
+      "earlier tokens that a batch still sees, if batches continue each other; 0: none; -1: the "
+      "length of the dataset's windows");
+    v("clamp_length", clamp_length, at_least(0), "larger distances count as this one; 0: no limit");
     v("same_length", same_length,
-      "every token sees as many tokens as the memory has, itself included, and none beyond");
+      "every token sees exactly as many tokens as the memory has, including itself");
     v("positions", positions, one_of("none", "relative"),
-      "none: tokens have those of attention.positions alone, which reach into the memory, too");
+      "none: only attention.positions, which also cover the memory");
     v("biases", biases, one_of("shared", "layer", "none"),
-      "u and w: one for all layers, each layer's own, or none");
+      "u and w: shared by all layers, separate in each layer, or none");
     v("position_term", position_term, one_of("mapped", "plain"),
-      "mapped: the attention treats places as keys (QUEST normalises both, and drops the scale); "
-      "plain: their term is a bias of the logits, (q + w) . r / sqrt(D), whatever the attention");
-    v("norm", norm, one_of("last", "first"), "of each branch: after it (published) or before");
-    v("norm_kind", norm_kind, one_of("layer", "rms"), "which norm that is");
+      "mapped: the attention treats positions as keys (QUEST normalises both, and drops the "
+      "scale); plain: positions add the bias (q + w) . r / sqrt(D) to any attention's logits");
+    v("norm", norm, one_of("last", "first"),
+      "norm after each branch (post-norm, published) or before it (pre-norm)");
+    v("norm_kind", norm_kind, one_of("layer", "rms"), "kind of norm");
     v("mlp", mlp, one_of("plain", "swiglu"),
-      "plain: two maps with ReLU; swiglu: silu(W_1 x) * W_2 x in place of the first");
+      "plain: two maps with ReLU; swiglu: silu(W_1 x) * W_2 x in place of the first map");
     v("swiglu_multiple", swiglu_multiple, at_least(0),
-      "of swiglu: two thirds of the hidden channels, rounded up to a multiple of this, so that "
-      "parameters are as many (256: LLaMA's code); 0: `hidden` as it is");
-    v("softmax", softmax, one_of("adaptive", "plain"), "over the next token");
+      "for swiglu: two thirds of `hidden`, rounded up to a multiple of this, so that the number of "
+      "parameters stays (256: LLaMA's code); 0: `hidden` itself");
+    v("softmax", softmax, one_of("adaptive", "plain"), "softmax over the next token");
     v("cutoffs", cutoffs, at_least(1),
-      "where an adaptive softmax cuts the vocabulary, which is in order of frequency");
+      "where an adaptive softmax cuts the vocabulary, which is sorted by frequency");
     v("dropout", dropout, range(0, 0.99),
-      "after the embedding, of the places, after the attention and in the MLP");
-    v("attention_dropout", attention_dropout, range(0, 0.99), "of attention weights");
+      "after the embedding, of the positions, after the attention and in the MLP");
+    v("attention_dropout", attention_dropout, range(0, 0.99), "dropout of attention weights");
   }
 };
 

@@ -42,8 +42,8 @@ struct SegmentationCorruptionsOptions : SegmentationTaskOptions {
              "elastic_transform", "pixelate", "jpeg_compression", "speckle_noise", "gaussian_blur",
              "saturate", "spatter"),
       "which");
-    v("severities", severities, range(1, 5), "which of 1 to 5");
-    v("frost", frost, "of frost: folder with frost1.ppm to frost5.ppm");
+    v("severities", severities, range(1, 5), "from 1 to 5");
+    v("frost", frost, "for frost: folder with frost1.ppm to frost5.ppm");
   }
 };
 

@@ -19,13 +19,14 @@ class SemanticSegmentation final : public SegmentationTask {
 
 }  // namespace
 
-ATTNLAB_PLUGIN(task, SemanticSegmentation, SegmentationTaskOptions,
-               {.id = "attnlab/semantic_segmentation",
-                .version = "1.0.0",
-                .summary = "a class a pixel: cross entropy, Lovász, Dice; mIoU by sliding windows",
-                .citation = "Long et al. 2015, arXiv:1411.4038; Berman et al. 2018, "
-                            "arXiv:1705.08790; Strudel et al. 2021, arXiv:2105.05633",
-                .licence = "Apache-2.0",
-                .takes = {"mask_logits", "image", "shown", "label_map", "size"}})
+ATTNLAB_PLUGIN(
+    task, SemanticSegmentation, SegmentationTaskOptions,
+    {.id = "attnlab/semantic_segmentation",
+     .version = "1.0.0",
+     .summary = "one class per pixel: cross entropy, Lovász, Dice; mIoU by sliding windows",
+     .citation = "Long et al. 2015, arXiv:1411.4038; Berman et al. 2018, "
+                 "arXiv:1705.08790; Strudel et al. 2021, arXiv:2105.05633",
+     .licence = "Apache-2.0",
+     .takes = {"mask_logits", "image", "shown", "label_map", "size"}})
 
 }  // namespace attnlab

@@ -23,7 +23,8 @@ struct GraphClassificationOptions : ClassificationOptions {
   constexpr void describe(Visitor& v) {
     ClassificationOptions::describe(v);
     v("roc_auc", roc_auc, one_of("beside", "headline", "none"),
-      "area under the ROC curve: beside accuracy, what runs are judged by, or not measured");
+      "area under the ROC curve: reported beside accuracy, the metric that runs are judged by, or "
+      "not measured");
   }
 };
 

@@ -103,13 +103,12 @@ class GraphMultilabel final : public Task {
 
 }  // namespace
 
-ATTNLAB_PLUGIN(
-    task, GraphMultilabel, GraphMultilabelOptions,
-    {.id = "attnlab/graph_multilabel",
-     .version = "1.0.0",
-     .summary = "yes or no to several questions per graph: mean average precision, ROC-AUC",
-     .citation = "Hu et al., Open Graph Benchmark, NeurIPS 2020, arXiv:2005.00687",
-     .licence = "Apache-2.0",
-     .takes = {"logits", "labels"}})
+ATTNLAB_PLUGIN(task, GraphMultilabel, GraphMultilabelOptions,
+               {.id = "attnlab/graph_multilabel",
+                .version = "1.0.0",
+                .summary = "several binary labels per graph: mean average precision, ROC-AUC",
+                .citation = "Hu et al., Open Graph Benchmark, NeurIPS 2020, arXiv:2005.00687",
+                .licence = "Apache-2.0",
+                .takes = {"logits", "labels"}})
 
 }  // namespace attnlab

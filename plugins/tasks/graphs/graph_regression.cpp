@@ -20,7 +20,7 @@ struct GraphRegressionOptions {
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("loss", loss, one_of("l1", "mse"), "trained by: absolute or squared errors");
+    v("loss", loss, one_of("l1", "mse"), "training loss: absolute or squared errors");
     v("headline", headline, one_of("mae", "rmse"), "the metric that runs are judged by");
   }
 };
@@ -88,11 +88,12 @@ class GraphRegression final : public Task {
 
 }  // namespace
 
-ATTNLAB_PLUGIN(task, GraphRegression, GraphRegressionOptions,
-               {.id = "attnlab/graph_regression",
-                .version = "1.0.0",
-                .summary = "numbers of a graph: mean absolute and root mean squared error",
-                .licence = "Apache-2.0",
-                .takes = {"logits", "labels"}})
+ATTNLAB_PLUGIN(
+    task, GraphRegression, GraphRegressionOptions,
+    {.id = "attnlab/graph_regression",
+     .version = "1.0.0",
+     .summary = "one or more numbers per graph: mean absolute and root mean squared error",
+     .licence = "Apache-2.0",
+     .takes = {"logits", "labels"}})
 
 }  // namespace attnlab

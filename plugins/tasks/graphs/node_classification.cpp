@@ -28,7 +28,7 @@ struct NodeClassificationOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("class_weights", class_weights, one_of("none", "batch"),
-      "of the loss: batch: rarer classes of a batch count more");
+      "class weights of the loss; batch: rarer classes of a batch count more");
     v("headline", headline, one_of("accuracy", "recall", "f1"),
       "the metric that runs are judged by");
   }

@@ -28,10 +28,9 @@ struct ImageClassificationOptions : ClassificationOptions {
   constexpr void describe(Visitor& v) {
     ClassificationOptions::describe(v);
     v("loss", loss, one_of("cross_entropy", "binary"),
-      "binary: of each class by itself, with every class that is in the image as 1");
+      "binary: a binary loss per class, with target 1 for every class in the image");
     v("among", among, one_of("all", "tested"),
-      "tested: metrics are of the classes alone that occur in the test images, as of ImageNet-A "
-      "and -R");
+      "tested: metrics use only classes that occur in the test images, as for ImageNet-A and -R");
     mixing.describe(v);
   }
 };

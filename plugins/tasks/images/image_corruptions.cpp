@@ -10,8 +10,8 @@
 //
 // AlexNet's errors are of 1000 classes: of other data this is a weighting, no more. What is
 // corrupted is the image as the dataset gives it, as bytes, in the same way for every model and
-// seed. Source: Hendrycks & Dietterich, ICLR 2019. Cost: a forward pass and a corruption an image,
-// corruption and severity.
+// seed. Source: Hendrycks & Dietterich, ICLR 2019. Cost: one forward pass and one corruption per
+// image, corruption and severity.
 #include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
@@ -41,11 +41,11 @@ struct ImageCorruptionsOptions : ClassificationOptions {
              "motion_blur", "zoom_blur", "snow", "frost", "fog", "brightness", "contrast",
              "elastic_transform", "pixelate", "jpeg_compression", "speckle_noise", "gaussian_blur",
              "saturate", "spatter"),
-      "which; empty: the standard fifteen");
-    v("severities", severities, range(1, 5), "which of 1 to 5");
+      "names; empty: the standard fifteen");
+    v("severities", severities, range(1, 5), "from 1 to 5");
     v("constants", constants, one_of("auto", "imagenet", "cifar"),
       "ImageNet-C's or CIFAR-10-C's; auto: by the images' size");
-    v("frost", frost, "of frost: folder with frost1.ppm to frost5.ppm");
+    v("frost", frost, "for frost: folder with frost1.ppm to frost5.ppm");
   }
 };
 

@@ -33,7 +33,8 @@ struct ImageExplanationOptions : ClassificationOptions {
   constexpr void describe(Visitor& v) {
     ClassificationOptions::describe(v);
     v("method", method, one_of("ag_cam", "rollout"), "how the map is made");
-    v("threshold", threshold, range(0, 1), "of the map, above which a pixel is explained");
+    v("threshold", threshold, range(0, 1),
+      "value of the map above which a pixel is part of the explanation");
     v("perturb", perturb, "measure morf, lerf and abpc");
   }
 };
@@ -193,7 +194,7 @@ class ImageExplanation final : public ClassificationTask {
 ATTNLAB_PLUGIN(task, ImageExplanation, ImageExplanationOptions,
                {.id = "attnlab/image_explanation",
                 .version = "1.0.1",
-                .summary = "how good maps of AG-CAM or attention rollout are",
+                .summary = "quality of maps by AG-CAM or attention rollout",
                 .citation = "Leem & Seo, AAAI 2024; Abnar & Zuidema, ACL 2020",
                 .licence = "Apache-2.0",
                 .takes = {"logits", "image", "class", "boxes@box?"}})

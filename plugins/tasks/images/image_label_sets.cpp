@@ -87,12 +87,13 @@ class ImageLabelSets final : public ClassificationTask {
 
 }  // namespace
 
-ATTNLAB_PLUGIN(task, ImageLabelSets, ClassificationOptions,
-               {.id = "attnlab/image_label_sets",
-                .version = "1.0.0",
-                .summary = "accuracy where an image has several right classes, as ImageNet-ReaL",
-                .citation = "Beyer et al. 2020, arXiv:2006.07159",
-                .licence = "Apache-2.0",
-                .takes = {"logits", "class", "classes@label"}})
+ATTNLAB_PLUGIN(
+    task, ImageLabelSets, ClassificationOptions,
+    {.id = "attnlab/image_label_sets",
+     .version = "1.0.0",
+     .summary = "accuracy where an image has several correct classes, as in ImageNet-ReaL",
+     .citation = "Beyer et al. 2020, arXiv:2006.07159",
+     .licence = "Apache-2.0",
+     .takes = {"logits", "class", "classes@label"}})
 
 }  // namespace attnlab

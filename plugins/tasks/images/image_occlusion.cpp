@@ -31,10 +31,11 @@ struct ImageOcclusionOptions : ClassificationOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     ClassificationOptions::describe(v);
-    v("order", order, one_of("random", "salient", "least_salient"), "which patches go first");
+    v("order", order, one_of("random", "salient", "least_salient"),
+      "which patches are blanked first");
     v("method", method, one_of("ag_cam", "rollout"), "the explanation that says what is salient");
     v("grid", grid, range(1, 4096), "patches along height and width; divides both");
-    v("shares", shares, range(0, 1), "of patches that are blanked");
+    v("shares", shares, range(0, 1), "shares of patches that are blanked");
   }
 };
 
@@ -135,7 +136,7 @@ class ImageOcclusion final : public ClassificationTask {
 ATTNLAB_PLUGIN(task, ImageOcclusion, ImageOcclusionOptions,
                {.id = "attnlab/image_occlusion",
                 .version = "1.0.1",
-                .summary = "accuracy while a share of an image's patches is blanked",
+                .summary = "accuracy when a share of an image's patches is blanked",
                 .citation = "Naseer et al., NeurIPS 2021",
                 .licence = "Apache-2.0",
                 .takes = {"logits", "image", "class"}})

@@ -33,8 +33,10 @@ struct KnnOptions : ProbeOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     ProbeOptions::describe(v);
-    v("k", k, range(1, 1 << 20), "neighbours that vote; the first is what the run is judged by");
-    v("temperature", temperature, range(0.01, 100), "of votes: exp(cosine / temperature)");
+    v("k", k, range(1, 1 << 20),
+      "numbers of neighbours that vote; the run is judged by the first number");
+    v("temperature", temperature, range(0.01, 100),
+      "votes are weighted by exp(cosine / temperature)");
   }
 };
 

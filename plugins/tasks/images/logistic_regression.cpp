@@ -39,14 +39,14 @@ struct LogisticRegressionOptions : ProbeOptions, ChoiceOptions {
   constexpr void describe(Visitor& v) {
     ProbeOptions::describe(v);
     ChoiceOptions::describe(v);
-    v("l2", l2, range(1e-12, 1e12), "penalties that are tried; none: 45 from 1e-6 to 1e5");
+    v("l2", l2, range(1e-12, 1e12), "penalties that are tried; empty: 45 from 1e-6 to 1e5");
     v("against", against, one_of("sum", "mean"),
-      "what the penalty is weighed against: the losses'");
-    v("centre", centre, "take the mean of each image's features off them, before unit");
-    v("unit", unit, "features of length 1");
-    v("bias", bias, "a bias a class, without penalty");
-    v("iterations", iterations, range(1, 1e9), "of L-BFGS for one penalty, at most");
-    v("tolerance", tolerance, range(0, 1), "a fit ends where no number of the gradient is larger");
+      "what the penalty is added to: the losses' sum or mean");
+    v("centre", centre, "subtract the mean of each image's features, before `unit`");
+    v("unit", unit, "scale features to length 1");
+    v("bias", bias, "one bias per class, without penalty");
+    v("iterations", iterations, range(1, 1e9), "most iterations of L-BFGS for one penalty");
+    v("tolerance", tolerance, range(0, 1), "a fit ends when no entry of the gradient is larger");
   }
 };
 
@@ -128,7 +128,7 @@ class LogisticRegressionTask final : public ProbeTask {
 ATTNLAB_PLUGIN(task, LogisticRegressionTask, LogisticRegressionOptions,
                {.id = "attnlab/logistic_regression",
                 .version = "1.0.0",
-                .summary = "logistic regression on a finished model's features, L2 chosen",
+                .summary = "logistic regression on a finished model's features, L2 penalty chosen",
                 .citation = "Kornblith et al., CVPR 2019; Zhou et al., iBOT, ICLR 2022",
                 .licence = "Apache-2.0",
                 .takes = {"layer_features", "class"}})

@@ -20,7 +20,7 @@ class PointClassification final : public ClassificationTask {
 ATTNLAB_PLUGIN(task, PointClassification, ClassificationOptions,
                {.id = "attnlab/point_classification",
                 .version = "1.0.0",
-                .summary = "one class a cloud of points: cross entropy, top-1, top-5, NLL",
+                .summary = "one class per point cloud: cross entropy, top-1, top-5, NLL",
                 .citation = "label smoothing: Szegedy et al. 2016, arXiv:1512.00567",
                 .licence = "Apache-2.0",
                 .takes = {"logits", "class"},

@@ -24,11 +24,12 @@ struct ForecastingOptions {
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("loss", loss, one_of("mse", "mae", "huber"), "trained by: squares, absolute values, or both");
-    v("delta", delta, range(1e-9, 1e9), "of huber: the error from which on it is a line");
+    v("loss", loss, one_of("mse", "mae", "huber"),
+      "training loss: squared errors, absolute errors, or both");
+    v("delta", delta, range(1e-9, 1e9), "for huber: the error above which the loss is linear");
     v("steps", steps, at_least(1),
-      "steps of the horizon whose errors are also told alone: [1, 96]");
-    v("own_units", own_units, "errors in the data's own units, too");
+      "steps of the horizon whose errors are also reported alone: [1, 96]");
+    v("own_units", own_units, "also report errors in the data's own units");
   }
 };
 
@@ -140,7 +141,7 @@ class Forecasting final : public Task {
 ATTNLAB_PLUGIN(task, Forecasting, ForecastingOptions,
                {.id = "attnlab/forecasting",
                 .version = "1.0.0",
-                .summary = "the steps behind a series: squared and absolute errors",
+                .summary = "forecast of a series: squared and absolute errors",
                 .licence = "Apache-2.0",
                 .takes = {"forecast", "future"}})
 

@@ -91,7 +91,7 @@ class SequencePairs final : public ClassificationTask {
 ATTNLAB_PLUGIN(task, SequencePairs, ClassificationOptions,
                {.id = "attnlab/sequence_pairs",
                 .version = "1.0.0",
-                .summary = "classes for a pair of sequences, one or one per token: accuracy, NLL",
+                .summary = "one class per pair of sequences, or one per token: accuracy, NLL",
                 .citation = "Bahaduri et al., Indirect Attention: Turning Context Misalignment "
                             "into a Feature, section 6.1",
                 .licence = "Apache-2.0",

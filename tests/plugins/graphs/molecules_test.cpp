@@ -314,14 +314,13 @@ TEST_F(Molecules, AreSplitAtRandomBySeed) {
 TEST_F(Molecules, HoldOutSomeWhereAShareIsAskedFor) {
   const std::string table = "smiles,y\nC,1\nCC,2\nCCC,3\nc1ccccc1,4\n";
   EXPECT_THAT(refusal(table, ", split: random, validation: 0.1"),
-              HasSubstr("validation: a share of 0.1 of 4 is none; the smallest that is one is "
-                        "0.125"));
+              HasSubstr("validation: a share of 0.1 of 4 rounds to none; take at least 0.125"));
   EXPECT_THAT(refusal(table, ", split: random, test: 0.1"),
               HasSubstr("test: a share of 0.1 of 4 is none"));
-  EXPECT_THAT(refusal(table + "O,5\nCO,6\nOO,7\nc1ccccc1C,8\n",
-                      ", split: scaffold, validation: 0.1, test: 0.1"),
-              HasSubstr("validation: a share of 0.1 of 8 molecules is none, as scaffolds are not "
-                        "cut"));
+  EXPECT_THAT(
+      refusal(table + "O,5\nCO,6\nOO,7\nc1ccccc1C,8\n",
+              ", split: scaffold, validation: 0.1, test: 0.1"),
+      HasSubstr("validation: a share of 0.1 of 8 molecules is empty, as scaffolds are not split"));
 }
 
 /// LRGB's layout with four peptides.

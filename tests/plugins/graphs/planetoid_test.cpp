@@ -144,9 +144,8 @@ TEST_F(Planetoid, HoldsSomeLinksOutWhereAShareIsAskedFor) {
   PlanetoidFiles files;
   files.links.clear();
   for (std::int64_t i = 0; i < 200; ++i) files.links.push_back({i, {i + 1}});
-  EXPECT_THAT(
-      message_of<Error>([&] { open(files, ", links: 0.004"); }),
-      HasSubstr("links: a share of 0.004 of 200 is none; the smallest that is one is 0.005"));
+  EXPECT_THAT(message_of<Error>([&] { open(files, ", links: 0.004"); }),
+              HasSubstr("links: a share of 0.004 of 200 rounds to none; take at least 0.005"));
   EXPECT_EQ(open(files, ", links: 0.005")->example(Split::test, 0, nullptr).at("link@pair").numel(),
             2);
 }

@@ -114,9 +114,9 @@ TEST_F(TuDataset, NamesTheLineThatIsWrong) {
   EXPECT_THAT(refusal(), HasSubstr("MINI_graph_labels.txt:2: graph 2 has no nodes"));
   write("graph_indicator", "1\n1\n2\n1\n3\n3\n");
   EXPECT_THAT(refusal(),
-              HasSubstr("MINI_graph_indicator.txt:4: graph 1 is none of 1 to 3, or stands"));
+              HasSubstr("MINI_graph_indicator.txt:4: graph 1 is not one of 1 to 3, or stands"));
   write("graph_indicator", "1\n1\n2\n3\n4\n4\n");
-  EXPECT_THAT(refusal(), HasSubstr("MINI_graph_indicator.txt:5: graph 4 is none of 1 to 3"));
+  EXPECT_THAT(refusal(), HasSubstr("MINI_graph_indicator.txt:5: graph 4 is not one of 1 to 3"));
   write("graph_indicator", "-9223372036854775808\n1\n1\n2\n3\n3\n");
   EXPECT_THAT(refusal(),
               HasSubstr("MINI_graph_indicator.txt:1: graph -9223372036854775808 is none"));

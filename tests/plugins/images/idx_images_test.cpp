@@ -137,8 +137,8 @@ TEST_F(IdxImages, HoldsOutAndLimits) {
   const auto refused = [&](const std::string& validation) {
     return message_of<Error>([&] { open(", train_limit: 8, validation: " + validation); });
   };
-  EXPECT_THAT(refused("0.01"), HasSubstr("validation: a share of 0.01 of 8 is none; the smallest "
-                                         "that is one is 0.0625"));
+  EXPECT_THAT(refused("0.01"),
+              HasSubstr("validation: a share of 0.01 of 8 rounds to none; take at least 0.0625"));
   EXPECT_THAT(refused("0.99"), HasSubstr("leaves none of the 8 training images"));
   EXPECT_THAT(refused("9"), HasSubstr("9 is more than the 8 that there are"));
 }

@@ -139,7 +139,7 @@ TEST(Off, NamesTheLineOfWhatIsWrong) {
               HasSubstr("a.off:7: 'red' is not a number"));
   EXPECT_THAT(refusal(start + "3 0 1 2\n"), HasSubstr("the file ends before all that its header"));
   EXPECT_THAT(refusal(start + "3 0 1 2\n3 0 1 3\n3 0 2 3\n"),
-              HasSubstr("a.off:9: goes on behind the 4 corners and 2 faces"));
+              HasSubstr("a.off:9: goes on after the 4 corners and 2 faces"));
   EXPECT_THAT(refusal("COFF\n2 0 0\n0 0 0 1 2\n1 1 1 1 2\n"),
               HasSubstr("a.off:3: a corner has 3 numbers and a colour of 3 or 4, here are 5"));
 }

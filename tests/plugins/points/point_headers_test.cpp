@@ -54,7 +54,7 @@ TEST(PcdHeader, TakesSmallLettersOfTypesForCapitals) {
         message_of<DataError>(
             [&] { parse_pcd(pcd_header(std::string("F F ") + type, "binary") + rows, "a.pcd"); }),
         AllOf(HasSubstr("a.pcd:5: TYPE '" + std::string(type) +
-                        "' of the field 'label' is none of F (floating point), I (signed), "),
+                        "' of the field 'label' is not one of F (floating point), I (signed), "),
               HasSubstr("correct the letter")));
   }
 }
@@ -80,7 +80,7 @@ TEST(PcdHeader, IsRefusedWhereItWouldBeGuessedAt) {
   };
   EXPECT_THAT(
       refusal("WIDTH", "WIDHT 2\n"),
-      HasSubstr("a.pcd:7: 'WIDHT' begins no line of a header of PCD; did you mean 'WIDTH'?"));
+      HasSubstr("a.pcd:7: 'WIDHT' cannot begin a line of a PCD header; did you mean 'WIDTH'?"));
   EXPECT_THAT(refusal("VERSION", std::string("V\0N 0.7\n", 8)),
               HasSubstr("a.pcd:2: 'V\\x00N' begins"));
   EXPECT_THAT(refusal("VERSION", "SIZE 4 4 1\n"),
@@ -114,7 +114,7 @@ TEST(PcdHeader, IsRefusedWhereItWouldBeGuessedAt) {
   EXPECT_THAT(refusal("DATA", "DATA\n"), HasSubstr("a.pcd:11: DATA has 0 entries, expected one"));
   EXPECT_THAT(
       refusal("DATA", "DATA binary_packed\n"),
-      HasSubstr("a.pcd:11: DATA 'binary_packed' is none of ascii, binary, binary_compressed"));
+      HasSubstr("a.pcd:11: DATA 'binary_packed' is not one of ascii, binary, binary_compressed"));
   EXPECT_THAT(refusal("FIELDS", "FIELDS\n"), HasSubstr("a.pcd:4: SIZE stands before FIELDS"));
   EXPECT_THAT(
       message_of<DataError>([] { parse_pcd("FIELDS x y z\nHEIGHT 2\nDATA ascii\n", "a.pcd"); }),
@@ -173,10 +173,10 @@ TEST(PlyHeader, IsRefusedWhereItWouldBeGuessedAt) {
             1);
   EXPECT_THAT(refusal(vertex), HasSubstr("a.ply:4: the header has no line 'format'"));
   EXPECT_THAT(refusal("format ASCII 1.0\n" + vertex),
-              HasSubstr("a.ply:2: the format 'ASCII' is none of ascii, binary_little_endian, "));
+              HasSubstr("a.ply:2: the format 'ASCII' is not one of ascii, binary_little_endian, "));
   EXPECT_THAT(refusal("format ascii 2.0\n" + vertex), HasSubstr("a.ply:2: version '2.0' of PLY"));
   EXPECT_THAT(refusal(format + vertex + "propertyy float y\n"),
-              HasSubstr("a.ply:5: 'propertyy' begins no line of a header of PLY"));
+              HasSubstr("a.ply:5: 'propertyy' cannot begin a line of a PLY header"));
   EXPECT_THAT(refusal(format + vertex + "property float\n"),
               HasSubstr("a.ply:5: a property needs a name"));
   EXPECT_THAT(refusal(format + "element vertex 1.5\nproperty float x\n"),
@@ -253,10 +253,10 @@ TEST(PlyLists, OfDamagedLengthsAreRefused) {
   EXPECT_THAT(refusal("ascii", "float", "1 0.5 5\n2 0\n"), HasSubstr("has 0.5 values"));
   EXPECT_THAT(refusal("ascii", "float", "1 nan 5\n2 0\n"), HasSubstr("has nan values"));
   EXPECT_THAT(refusal("ascii", "uchar", "1 1 5 5\n2 0\n"),
-              HasSubstr("a.ply:7: the line goes on behind its last value"))
+              HasSubstr("a.ply:7: the line goes on after its last value"))
       << "a length that is too small would shift all that follows";
   EXPECT_THAT(refusal("ascii", "uchar", "1 3 5 5\n2 1 6\n"),
-              HasSubstr("a.ply:8: the line goes on behind its last value"));
+              HasSubstr("a.ply:8: the line goes on after its last value"));
   const std::string one =
       raw<float>({1}) + raw<std::int32_t>({1}) + raw<float>({5}) + raw<float>({2});
   EXPECT_THAT(refusal("binary_little_endian", "int", one + raw<std::int32_t>({-7}) + "abcd"),

@@ -248,7 +248,7 @@ TEST_F(UeaDataset, RefusesFilesThatDoNotBelongTogether) {
   write("TEST", header("@targetLabel true") + "1:2:3\n");
   EXPECT_THAT(refusal(), HasSubstr("other labels"));
   write("TEST", header("@classLabel true a bb") + "1:2:bb\n");
-  EXPECT_THAT(refusal(), HasSubstr("class 'bb' is none of the training file's"));
+  EXPECT_THAT(refusal(), HasSubstr("class 'bb' is not one of the training file's"));
   write("TEST", header() + "1:2\n");
   EXPECT_THAT(refusal(), HasSubstr(path + ":4:4: "));
 }

@@ -39,7 +39,7 @@ std::int64_t value_of_key(const Numbers& seen, std::size_t pairs, std::int64_t s
   for (std::size_t i = 0; i < 2 * pairs; i += 2) {
     if (seen[i] == seen.back()) return seen[i + 1];
   }
-  ADD_FAILURE() << "a query is none of the keys";
+  ADD_FAILURE() << "a query is not one of the keys";
   return -1;
 }
 

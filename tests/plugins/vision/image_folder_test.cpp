@@ -151,7 +151,7 @@ TEST_F(ImageFolders, StandWhereRootAndNameSay) {
   };
   EXPECT_EQ(opened("name: " + folder_.path()), folder_.path());
   EXPECT_THAT(refusal(", name: " + folder_ / "elsewhere"),
-              HasSubstr("elsewhere is a path of its own, which `root` is given for, too"));
+              HasSubstr("elsewhere is a path of its own, and `root` is given, too"));
   testing::TempFolder above;
   for (const char* split : {"train", "val"}) {
     above.write(std::string("sets/mine/") + split + "/cat/a.png",
@@ -251,7 +251,7 @@ TEST_F(ImageFolders, GiveAllRightClassesOfTestImages) {
               HasSubstr("huge.json: image a.png: expected a list of classes from 0 to 1"));
   EXPECT_THAT(refusal(with("text.json", "no json")), HasSubstr("text.json: expected JSON"));
   EXPECT_THAT(refusal(with("other.json", R"({"x.png": [1]})")),
-              HasSubstr("names none of the 2 test images"));
+              HasSubstr("does not name any of the 2 test images"));
   folder_.write("val/cat/a.png", file_of(photograph(30, 30), ".png"));
   EXPECT_THAT(refusal(with("twice.json", "[[0], [0], [1]]")),
               HasSubstr("two test images are called a.png"));
@@ -355,12 +355,10 @@ TEST_F(ImageFolders, TakeASubsetByTheSeed) {
   EXPECT_EQ(held->size(Split::train), 3);
   EXPECT_EQ(held->size(Split::validation), 1);
   EXPECT_THAT(refusal(", subset: 7"), HasSubstr("more than the 6"));
-  EXPECT_THAT(
-      refusal(", test_subset: 0.1"),
-      HasSubstr("test_subset: a share of 0.1 of 2 is none; the smallest that is one is 0.25"));
+  EXPECT_THAT(refusal(", test_subset: 0.1"),
+              HasSubstr("test_subset: a share of 0.1 of 2 rounds to none; take at least 0.25"));
   EXPECT_THAT(refusal(", validation: 0.01"),
-              HasSubstr("validation: a share of 0.01 of 6 is none; the smallest that is one is "
-                        "0.0834"));
+              HasSubstr("validation: a share of 0.01 of 6 rounds to none; take at least 0.0834"));
 }
 
 TEST_F(ImageFolders, RefuseDamagedFilesOrLeaveThemOutAndSaySo) {
@@ -557,7 +555,7 @@ TEST_F(OneFolder, IsNamedWithWhatHelpsWhereTrainIsMissing) {
 
 TEST_F(OneFolder, IsRefusedWhereNameIsAPathBelowARoot) {
   EXPECT_THAT(message_of<ConfigError>([&] { open(", test: 0.2, name: " + folder_ / "other"); }),
-              HasSubstr("other is a path of its own, which `root` is given for, too"));
+              HasSubstr("other is a path of its own, and `root` is given, too"));
 }
 
 TEST_F(OneFolder, IsRefusedWhereATrainingFolderIsThereToo) {

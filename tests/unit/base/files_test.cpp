@@ -530,8 +530,9 @@ TEST(ReadText, ReadsNoMoreThanItMay) {
   };
   EXPECT_THAT(refused(99'999), StartsWith(path + ": cannot read: it is longer than 0 MiB"));
   fs::resize_file(path, std::uintmax_t{100} << 30);  // a hole, longer than most memories
-  EXPECT_THAT(refused(kLargestRecord), HasSubstr("it is longer than 64 MiB, which none is that "
-                                                 "attnlab writes; it is damaged, or"));
+  EXPECT_THAT(
+      refused(kLargestRecord),
+      HasSubstr("it is longer than 64 MiB, and attnlab writes no such file; it is damaged, or"));
 }
 
 TEST(Fingerprint, IsFnv1a) {  // published test vectors

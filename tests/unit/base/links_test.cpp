@@ -54,7 +54,7 @@ TEST(RefuseLinks, GoesNoDeeperThanAttnlabsFolders) {
   refuse_links(folder / "run");
   fs::create_directories(deep + "/a");
   EXPECT_THAT(message_of<FileError>([&] { refuse_links(folder / "run"); }),
-              StartsWith(deep + "/a: lies deeper than a folder of attnlab's is"));
+              StartsWith(deep + "/a: lies deeper than folders of attnlab do"));
 }
 
 TEST(RefuseLinks, RefusesWhatItCannotLookThrough) {

@@ -33,9 +33,9 @@ TEST(Shares, AreRounded) {
 }
 
 TEST(Shares, ThatAreNoExampleAreRefusedWithTheSmallestThatIsOne) {
-  EXPECT_THAT(refusal(0.01, 8), AllOf(HasSubstr("validation: a share of 0.01 of 8 is none"),
-                                      HasSubstr("is 0.0625, and 0 asks for none")));
-  EXPECT_THAT(refusal(0.1, 3), HasSubstr("is 0.167,"));
+  EXPECT_THAT(refusal(0.01, 8), AllOf(HasSubstr("validation: a share of 0.01 of 8 rounds to none"),
+                                      HasSubstr("take at least 0.0625, or 0 for none")));
+  EXPECT_THAT(refusal(0.1, 3), HasSubstr("take at least 0.167,"));
   EXPECT_THAT(refusal(0.1, 0), HasSubstr("there is nothing to take a share of"));
   for (std::int64_t count = 1; count < 3000; ++count) {
     const std::string message = refusal(1e-9, count);

@@ -123,10 +123,11 @@ TEST_F(ComparisonTest, SaysWhereALabelHasOtherOptionsInOtherExperiments) {
   write_run("small", "quest", 0, done(0.5), "attention: {eps: 0.5}");
   const Comparison comparison = compare();
   EXPECT_THAT(comparison.differences, IsEmpty());
-  EXPECT_THAT(comparison.notes,
-              ::testing::Contains(AllOf(StartsWith("the label 'quest' has other options"),
-                                        HasSubstr("(attention.as tells them apart): eps is "),
-                                        HasSubstr(" in large and 0.5 in small"))));
+  EXPECT_THAT(
+      comparison.notes,
+      ::testing::Contains(AllOf(StartsWith("the label 'quest' has other options"),
+                                HasSubstr("(attention.as gives them different labels): eps is "),
+                                HasSubstr(" in large and 0.5 in small"))));
 }
 
 TEST_F(ComparisonTest, ComparesDataAndPluginsAsTheyWere) {
@@ -468,7 +469,7 @@ TEST_F(ComparisonTest, RanksAcrossExperiments) {
   EXPECT_THAT(comparison.left_out, ElementsAre("d: no seed has a value of every attention"));
   EXPECT_THAT(comparison_text(comparison, TableStyle::text),
               AllOf(HasSubstr("1.33  quest"), HasSubstr("critical difference 1.13"),
-                    HasSubstr("No difference among the attentions is shown")));
+                    HasSubstr("No difference among the attentions is significant")));
 }
 
 TEST_F(ComparisonTest, RanksMeansOverSeedsThatAllHave) {

@@ -489,7 +489,7 @@ TEST(DomainPage, AsksForNoSeedsWhereNoneAreEnough) {
   options.level = 1e-6;
   const DomainPage page = build_domain_page(runs.all, options, "");
   EXPECT_EQ(page.row("mine").cells[0].row.contrast->gap.reason,
-            "1 or 0 of each run: 23 seeds cannot reach the level 1e-06");
+            "1 or 0 for each run: 23 seeds cannot reach the level 1e-06");
 }
 
 TEST(DomainPage, SaysWhatItTakesForGranted) {

@@ -164,8 +164,8 @@ TEST(Nemenyi, TheDiagramIsToScale) {
   EXPECT_THAT(lines[2], EndsWith("1.20  quest"));
   EXPECT_THAT(lines[4], EndsWith("2.80  standard"));
   EXPECT_EQ(std::count(lines[5].begin(), lines[5].end(), '='), 25);
-  EXPECT_THAT(lines[5], EndsWith("not told apart: quest, qnorm"));
-  EXPECT_THAT(lines[6], EndsWith("not told apart: qnorm, standard"));
+  EXPECT_THAT(lines[5], EndsWith("no significant difference: quest, qnorm"));
+  EXPECT_THAT(lines[6], EndsWith("no significant difference: qnorm, standard"));
   EXPECT_EQ(std::count(lines[7].begin(), lines[7].end(), '~'), 31);
   EXPECT_THAT(lines[7], EndsWith("critical difference 1.00"));
 }

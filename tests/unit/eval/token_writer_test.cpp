@@ -117,7 +117,7 @@ TEST(TokenWriter, RefusesAModelThatDoesNotSayWhatFollows) {
   model.mute = true;
   TokenWriter writer(model, at::kCPU, {}, Random(1));
   EXPECT_THAT(message_of<DataError>([&] { writer.read({1}); }),
-              HasSubstr("does not say which token follows"));
+              HasSubstr("does not predict the next token"));
 }
 
 }  // namespace

@@ -97,7 +97,7 @@ TEST_F(Explain, FollowsReferencesToTheirValuesAndKeepsWhatStoodThereBefore) {
   write("a.yaml", "train: {eval_batch_size: 5}\n");
   EXPECT_EQ(text("train.eval_batch_size"),
             "train.eval_batch_size = 64\n"
-            "  # int >= 1: examples of one batch of evaluation\n"
+            "  # int >= 1: examples per batch in evaluation\n"
             "  a.yaml:1:26  5\n"
             "  main.yaml:2:42  ${.batch_size}\n"
             "    train.batch_size = 64\n"

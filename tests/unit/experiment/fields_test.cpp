@@ -82,7 +82,7 @@ TEST_F(ConditionalFields, MayBeMissingWhereTheyAreOptional) {
 TEST_F(ConditionalFields, OnAnOptionThatThePluginLacksAreItsMistake) {
   EXPECT_THAT(refusal("model: broken\ntask: nodes\ndataset: plain\n"),
               HasSubstr("broken.so: its manifest says 'logits if hed=node': there is no option "
-                        "'hed'; mend its .takes, .gives, .needs and .stacks"));
+                        "'hed'; correct its .takes, .gives, .needs and .stacks"));
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ TEST(PositionsKey, CountsForTheHashAndIsLeftOutWhereItAsksForNothing) {
 
 TEST(PositionsKey, NamesWhatIsWrongWithItsPlace) {
   EXPECT_THAT(refusal("{use: standard, positions: rotery}"),
-              AllOf(StartsWith("f.yaml:3:39: attention.positions.use: 'rotery' is none of"),
+              AllOf(StartsWith("f.yaml:3:39: attention.positions.use: 'rotery' is not one of"),
                     HasSubstr("did you mean 'rotary'?")));
   EXPECT_THAT(refusal("{use: standard, positions: {use: rotary, base: 0}}"),
               AllOf(StartsWith("f.yaml:3:59: attention.positions.base: 0 is out of range"),

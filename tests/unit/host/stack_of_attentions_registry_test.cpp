@@ -98,7 +98,7 @@ TEST(StackRegistry, SaysWhereAMechanismBegins) {
               ElementsAre(0, 1, 0, 1));
   EXPECT_THAT(beginnings(stack_of("{use: qknorm_hs, layers: {last: {use: qknorm_hs, init: 5}}}")),
               ElementsAre(0, 0, 0, 0))
-      << "other options are no other mechanism";
+      << "other options do not make another mechanism";
 }
 
 TEST(StackRegistry, LearnsNoFactorsForTheFirstLayerOfAValueResidual) {

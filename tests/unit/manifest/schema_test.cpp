@@ -116,7 +116,8 @@ TEST(ResolveOptions, ReportsAllProblemsAtOnceEachWithItsPlace) {
           "f.yaml:1:1: model: unknown key 'cuont' of model 'vit'; did you mean 'count'?",
           "f.yaml:2:7: model.flag: expected true or false, found 1",
           "f.yaml:3:8: model.ratio: 2 is out of range; expected float in [0, 1]",
-          "f.yaml:4:7: model.pool: 'maen' is none of mean, class_token, ''; did you mean 'mean'?",
+          "f.yaml:4:7: model.pool: 'maen' is not one of mean, class_token, ''; did you mean "
+          "'mean'?",
           "f.yaml:5:17: model.inner: unknown key 'momentum' of model 'vit'; there is lr, note",
           "f.yaml:5:13: model.inner.lr: -1 is out of range; expected float >= 0",
           "f.yaml:1:1: model.data: model 'vit' needs a value (string): the folder"));
@@ -310,7 +311,7 @@ TEST(ParseSchema, RefusesDefaultsThatTheOptionItselfWouldRefuse) {
   EXPECT_EQ(refused(R"("type": "int", "default": "abc")"),
             "the default of option n: expected an integer, found abc (remove the quotes)");
   EXPECT_EQ(refused(R"("type": "string", "choices": ["a", "b"], "default": "c")"),
-            "the default of option n: 'c' is none of a, b");
+            "the default of option n: 'c' is not one of a, b");
   EXPECT_EQ(refused(R"("type": "int", "list": true, "default": 7)"),
             "the default of option n: expected a list, found 7; [7] is a list of one");
   EXPECT_EQ(refused(R"("type": "int", "default": null)"), "the default of option 'n' is nothing");

@@ -62,7 +62,7 @@ TEST_F(BoxPictures, ShowBoxesScoresPromptAndAttention) {
                               "fill-opacity=\"0.80\"/>"));
   EXPECT_THAT(html, HasSubstr("<rect class=\"cell\" x=\"32\" y=\"16\""));
   EXPECT_THAT(html,
-              HasSubstr("quest, seed 0: 1 boxes found, 1 true. Most attention of a cell: 0.4."));
+              HasSubstr("quest, seed 0: 1 boxes found, 1 true. Largest attention of a cell: 0.4."));
   EXPECT_THAT(html, Not(HasSubstr("<shirt>")));
   json plain = picture();
   plain["attention"] = json::array();

@@ -257,7 +257,7 @@ TEST_F(ReportGridTest, HasTablesOfPooledRunsInEveryFormat) {
             std::count(latex.begin(), latex.end(), '}'));
   EXPECT_THAT(report_html(made, "n"),
               AllOf(HasSubstr("<a href=\"#grid\">Grid</a>"), HasSubstr("75.00 [30.06, 95.44]"),
-                    HasSubstr("What the grids vary")));
+                    HasSubstr("Keys that the grids vary")));
   const json all = json::parse(report_json(made));
   EXPECT_EQ(all.at("slices").at(1).at("axis"), "lr");
   EXPECT_EQ(all.at("pooled").size(), 10U) << "five slices, two attentions";

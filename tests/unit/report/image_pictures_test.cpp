@@ -59,7 +59,8 @@ TEST_F(ImagePictures, StandInATableWithMapsVersionsAndAnswers) {
   add_run("quest", 0, more);
   const std::string html = image_pictures_html(found());
   EXPECT_THAT(html, HasSubstr("photos, test image 7: &lt;cat&gt;</h3>"));
-  EXPECT_THAT(html, HasSubstr("<th>clean</th><th>where it looked</th><th>fog</th><th>pgd</th>"));
+  EXPECT_THAT(html,
+              HasSubstr("<th>clean</th><th>where the model looked</th><th>fog</th><th>pgd</th>"));
   EXPECT_THAT(html, HasSubstr("href=\"data:image/png;base64,Zm9n\" width=\"12\" height=\"8\""));
   EXPECT_THAT(html, HasSubstr("<span class=\"wrong\">dog (61 %), wrong</span>"));
   EXPECT_THAT(html, HasSubstr("<span class=\"right\">&lt;cat&gt; (83 %)</span>"));
@@ -98,8 +99,9 @@ TEST_F(ImagePictures, DrawMapsOfClassesBehindTheVersionThatTheyAreOf) {
   add_run("quest", 0, more);
   add_run("standard", 0, picture());
   const std::string html = image_pictures_html(found());
-  EXPECT_THAT(html, HasSubstr("<th>clean</th><th>where it looked</th><th>where it looked for "
-                              "&lt;dog&gt;</th><th>fog</th><th>where it looked</th>"));
+  EXPECT_THAT(html,
+              HasSubstr("<th>clean</th><th>where the model looked</th><th>where the model looked "
+                        "for &lt;dog&gt;</th><th>fog</th><th>where the model looked</th>"));
   EXPECT_THAT(html, HasSubstr("AG-CAM, class &lt;dog&gt;"));
   EXPECT_THAT(html, HasSubstr("<rect x=\"8.00\" y=\"4.00\" width=\"4.00\" height=\"4.00\" "
                               "fill-opacity=\"0.85\"/></svg>"));

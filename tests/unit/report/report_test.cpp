@@ -285,8 +285,8 @@ TEST_F(ReportTest, WritesSharesOfRunsWithTheirInterval) {
   EXPECT_THAT(comparison_text(made.comparison, TableStyle::text),
               HasSubstr("; shares of runs with Wilson's interval of 95 %\n"));
   EXPECT_THAT(report_html(made, "n"),
-              AllOf(HasSubstr("of a share of runs Wilson&#39;s interval"),
-                    HasSubstr("by Student&#39;s distribution; of a share of runs, Wilson&#39;s")));
+              AllOf(HasSubstr("for a share of runs, Wilson&#39;s interval"),
+                    HasSubstr("by Student&#39;s distribution; for a share of runs, Wilson&#39;s")));
 }
 
 TEST(Differences, AreDrawnWithoutAScaleWhereTheyAreTheLeastNumbers) {
@@ -464,10 +464,10 @@ TEST_F(ReportTest, HasATableWithARowAClass) {
   const std::size_t own = tables.find("scenes: ap50 ("), shirt = tables.find(">shirt<", own);
   EXPECT_LT(own, tables.find("scenes: all/ap50 (")) << "the runs' own come first";
   EXPECT_LT(shirt, tables.find(">dress<", own)) << "in the order of the task";
-  EXPECT_EQ(count(tables, ">shirt<"), 2U) << "a row, not a row an attention";
+  EXPECT_EQ(count(tables, ">shirt<"), 2U) << "one row, not one row per attention";
   const std::string others = metrics_html(made);
-  EXPECT_THAT(others, AllOf(HasSubstr("but those of single classes"), Not(HasSubstr("shirt"))));
-  EXPECT_THAT(report_html(made, "n"), HasSubstr("Classes by themselves"));
+  EXPECT_THAT(others, AllOf(HasSubstr("except those of single classes"), Not(HasSubstr("shirt"))));
+  EXPECT_THAT(report_html(made, "n"), HasSubstr("Metrics per class"));
 }
 
 TEST_F(ReportTest, DrawsMetricsOverANumber) {

@@ -112,7 +112,7 @@ TEST(Bundle, SignedByAnotherLabsKeyIsRefused) {
     return answer_to(bytes);
   };
   EXPECT_THAT(with_comment("attnlab-bundle id:acme/sharp version:1.0.0"),
-              HasSubstr("signed by a key of lab 'mallory', which has no say in acme/"));
+              HasSubstr("signed by a key of lab 'mallory', which may not sign for acme/"));
   EXPECT_THAT(with_comment("attnlab-bundle id:mallory/sharp version:1.0.0"),
               HasSubstr("what was signed says otherwise"));
 }

@@ -237,7 +237,7 @@ TEST_F(IndexTest, RefusesAnotherLabsSignature) {
   EXPECT_THAT(answer(), HasSubstr("HAS CHANGED"));
   const Lab other("other");
   make_index(at(), "acme", other.key, other.text, 90);
-  EXPECT_THAT(answer(), HasSubstr("says otherwise than what was signed"));
+  EXPECT_THAT(answer(), HasSubstr("differs from what was signed"));
 }
 
 TEST_F(IndexTest, CarriesRevocations) {

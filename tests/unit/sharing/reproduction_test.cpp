@@ -189,7 +189,7 @@ TEST(Reproduction, ComparesNoEvaluationsThatAskAnotherThingUnderOneName) {
   }
   EXPECT_EQ(row(all, "noise/1/accuracy").verdict, "identical");
   EXPECT_EQ(row(all, "accuracy").verdict, "identical");
-  EXPECT_THAT(reproduction_text(all, false), HasSubstr("were asked another thing"));
+  EXPECT_THAT(reproduction_text(all, false), HasSubstr("had another evaluation"));
 
   RunPair splits = pair_of_all_kinds();
   evaluation(splits.there, "noise").split = "validation";

@@ -135,7 +135,8 @@ sharing::ResultFiles packed_with_checkpoints(const TempFolder& temp) {
 TEST(ResultFiles, SayWhichParametersAreNotThere) {
   const TempFolder temp;
   const RunFolder run = write_run(temp);
-  const auto missing = ::testing::Contains(HasSubstr("is not there, so that the parameters"));
+  const auto missing =
+      ::testing::Contains(HasSubstr("is not there, so the file lacks the weights"));
   const auto names = [&](const std::string& file) {
     return ::testing::Contains(HasSubstr(run.file(file) + " is not there"));
   };

@@ -66,7 +66,7 @@ TEST_F(ShippedSuite, HasAColumnAndAnAttentionForEveryClaim) {
                             }))
         << text << ": no column shows it";
     EXPECT_EQ(std::count(all.attentions.begin(), all.attentions.end(), claim.attention), 1)
-        << text << ": '" << claim.attention << "' is none of its attentions";
+        << text << ": '" << claim.attention << "' is not one of its attentions";
     EXPECT_NE(claim.attention, all.baseline) << text;
   }
 }

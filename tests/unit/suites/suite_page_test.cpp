@@ -61,14 +61,15 @@ TEST_F(SuitePage, NamesEveryMistakeWithItsPlace) {
   EXPECT_THAT(said,
               HasSubstr("s.yaml:6:27: page.columns: unknown key 'rle' of a suite; did you mean "
                         "'role'?"));
-  EXPECT_THAT(said, HasSubstr("s.yaml:8:33: page.columns.role: 'qualty' is none of quality, "
+  EXPECT_THAT(said, HasSubstr("s.yaml:8:33: page.columns.role: 'qualty' is not one of quality, "
                               "robustness, stability; did you mean 'quality'?"));
   EXPECT_THAT(said, HasSubstr("s.yaml:9:12: page.claims.says: a suite needs a value"));
 }
 
 TEST_F(SuitePage, WantsItsExperimentsToBeTheSuites) {
-  EXPECT_THAT(refusal("page: {columns: [{experiment: smal}]}\n"),
-              HasSubstr("page: 'smal' is none of the suite's experiments; did you mean 'small'?"));
+  EXPECT_THAT(
+      refusal("page: {columns: [{experiment: smal}]}\n"),
+      HasSubstr("page: 'smal' is not one of the suite's experiments; did you mean 'small'?"));
 }
 
 TEST_F(SuitePage, NamesAMetricThatIsNearlyAnEvaluations) {

@@ -100,7 +100,7 @@ TEST_F(SweepTest, VariesAttentionsAsTheTablesAttentions) {
   EXPECT_EQ(suite.cells.size(), 4U);
   EXPECT_EQ(sweep({"attention=quest,standard"}, {5}, "quest").baseline, "quest");
   EXPECT_THAT(message_of<ConfigError>([&] { sweep({"dim=8,9"}, {5}, "quest"); }),
-              StartsWith("--baseline: 'quest' is none of the sweep's attentions"));
+              StartsWith("--baseline: 'quest' is not one of the sweep's attentions"));
 }
 
 TEST_F(SweepTest, KeepsAttentionsOfOneNameApart) {

@@ -81,7 +81,7 @@ struct ReluOptions {
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("power", power, range(1, 2), "of the rectified logits: 1, or 2, the square");
+    v("power", power, range(1, 2), "power of the rectified logits: 1 or 2");
   }
 };
 

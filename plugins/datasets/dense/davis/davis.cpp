@@ -1,4 +1,4 @@
-// DAVIS: videos with masks of objects, a frame an example, in their order.
+// DAVIS: videos with masks of objects, one frame per example, in order.
 //
 // Layout: videos.h. A frame is shown with its shorter side of `short_side` pixels, the longer one
 // rounded down to a multiple of `multiple`; its mask stays as it is stored. Fields:
@@ -39,11 +39,11 @@ struct DavisOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("root", root, "folder of the dataset (empty: search the usual places)");
-    v("name", name, "the folder's name, where it is searched for");
-    v("train_set", train_set, "videos that no evaluation needs, below ImageSets; empty: none");
-    v("test_set", test_set, "videos to follow objects in, below ImageSets: 2017/val, 480p/val");
+    v("name", name, "name of the folder to search for");
+    v("train_set", train_set, "list of videos for training, below ImageSets; empty: none");
+    v("test_set", test_set, "list of test videos, below ImageSets: 2017/val, 480p/val");
     v("short_side", short_side, range(1, 8192), "shorter side of a frame as the model sees it");
-    v("multiple", multiple, range(1, 1024), "of which the longer side is a multiple, in pixels");
+    v("multiple", multiple, range(1, 1024), "the longer side is a multiple of this, in pixels");
     v("mean", mean, range(-1e6, 1e6), "mean of red, green and blue, of pixels in [0, 1]");
     v("std", deviation, range(1e-6, 1e6), "standard deviation of each");
   }

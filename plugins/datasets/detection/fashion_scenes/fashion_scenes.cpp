@@ -41,7 +41,7 @@ struct FashionScenesOptions : MadeUpOptions, SceneOptions, OneShotOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("root", root, "folder with Fashion-MNIST's files (empty: search the usual places)");
-    v("one_shot", one_shot, "ask for what a prompt shows; else for all classes");
+    v("one_shot", one_shot, "look for what a prompt shows; false: for all classes");
     MadeUpOptions::describe(v);
     SceneOptions::describe(v);
     OneShotOptions::describe(v);
@@ -177,15 +177,15 @@ class FashionScenes final : public Dataset {
 
 }  // namespace
 
-ATTNLAB_PLUGIN(dataset, FashionScenes, FashionScenesOptions,
-               {.id = "attnlab/fashion_scenes",
-                .version = "1.0.0",
-                .summary = "Fashion-MNIST on cluttered canvases: detection, one-shot or not, made "
-                           "by rule",
-                .citation = "images: Xiao, Rasul, Vollgraf 2017, arXiv:1708.07747",
-                .licence = "MIT",
-                .gives = {"image", "image_valid", "size", "image_id", "box@box", "label@box",
-                          "area@box", "ignored@box", "prompt if one_shot=true",
-                          "prompt_class if one_shot=true", "prompt_number if one_shot=true"}})
+ATTNLAB_PLUGIN(
+    dataset, FashionScenes, FashionScenesOptions,
+    {.id = "attnlab/fashion_scenes",
+     .version = "1.0.0",
+     .summary = "Fashion-MNIST on cluttered canvases: detection, one-shot or not, generated",
+     .citation = "images: Xiao, Rasul, Vollgraf 2017, arXiv:1708.07747",
+     .licence = "MIT",
+     .gives = {"image", "image_valid", "size", "image_id", "box@box", "label@box", "area@box",
+               "ignored@box", "prompt if one_shot=true", "prompt_class if one_shot=true",
+               "prompt_number if one_shot=true"}})
 
 }  // namespace attnlab

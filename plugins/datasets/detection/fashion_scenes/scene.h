@@ -20,11 +20,13 @@ struct SceneOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("canvas", canvas, range(32, 2048), "height and width of a scene in pixels");
-    v("most", most, range(1, 50), "pieces of a scene, from 1 on; fewer where there is no room");
-    v("least_scale", least_scale, range(0.2, 50), "smallest size of a piece, of its 28 pixels");
-    v("largest_scale", largest_scale, range(0.2, 50), "largest size of a piece");
-    v("turn", turn, range(0, 180), "pieces are turned by up to this many degrees either way");
-    v("least_seen", least_seen, range(0.05, 1), "share of each piece that others leave to be seen");
+    v("most", most, range(1, 50), "pieces per scene: 1 to this; fewer if there is no room");
+    v("least_scale", least_scale, range(0.2, 50),
+      "smallest size of a piece, as a factor of its 28 pixels");
+    v("largest_scale", largest_scale, range(0.2, 50), "largest size of a piece, likewise");
+    v("turn", turn, range(0, 180), "pieces are rotated by up to this many degrees, either way");
+    v("least_seen", least_seen, range(0.05, 1),
+      "least share of each piece that others leave visible");
     v("clutter", clutter, range(0, 1000), "bars and patches behind the pieces");
   }
 };

@@ -23,11 +23,11 @@ struct OneShotPairsOptions : OneShotOptions {
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("layout", layout, one_of("voc", "coco"), "how the files lie; its options are read");
-    v("voc", voc, "of layout voc");
-    v("coco", coco, "of layout coco");
+    v("layout", layout, one_of("voc", "coco"), "layout of the files; only its options are read");
+    v("voc", voc, "options of layout voc");
+    v("coco", coco, "options of layout coco");
     v("coco_split", coco_split, range(0, 4),
-      "of layout coco: 1 to 4 are the published novel classes");
+      "for layout coco: 1 to 4: the published sets of novel classes");
     OneShotOptions::describe(v);
   }
 };
@@ -62,7 +62,7 @@ class Pairs final : public OneShotPairs {
 ATTNLAB_PLUGIN(dataset, Pairs, OneShotPairsOptions,
                {.id = "attnlab/one_shot_pairs",
                 .version = "1.1.0",
-                .summary = "pictures in the layout of VOC or COCO, asked for what a prompt shows",
+                .summary = "pictures in the layout of VOC or COCO, to find what a prompt shows",
                 .citation = "Hsieh et al., NeurIPS 2019; Bahaduri et al., Indirect Attention",
                 .licence = "that of your data",
                 .gives = {"image", "image_valid", "size", "image_id", "box@box", "label@box",

@@ -79,7 +79,7 @@ class Pictures final : public BoxedImages {
 ATTNLAB_PLUGIN(dataset, Pictures, PicturesOptions,
                {.id = "attnlab/pictures",
                 .version = "1.0.0",
-                .summary = "any image files, and one that shows what to look for; no boxes",
+                .summary = "any image files, and a picture of what to look for; no boxes",
                 .licence = "that of your pictures",
                 .gives = {"image", "image_valid", "size", "image_id", "box@box", "label@box",
                           "area@box", "ignored@box", "prompt"}})

@@ -24,23 +24,24 @@ struct MoleculesOptions : EncodingOptions {
     v("name", name,
       required(one_of("peptides-func", "peptides-struct", "esol", "freesolv", "lipophilicity",
                       "molhiv", "table")),
-      "the set; table: what file, smiles, targets and target say");
-    v("archive", archive, "folder of the sets below $ATTNLAB_DATA; empty: the sets lie there");
+      "the set; table: your own, as file, smiles, targets and target say");
+    v("archive", archive, "folder of the sets below $ATTNLAB_DATA; empty: $ATTNLAB_DATA itself");
     v("root", root, "folder with the files, or the one above it; empty: $ATTNLAB_DATA");
-    v("file", file, "of name table: the file below the folder");
-    v("smiles", smiles, "of name table: the column of SMILES");
-    v("targets", targets, "of name table: the columns of targets");
+    v("file", file, "for name table: the file below the folder");
+    v("smiles", smiles, "for name table: the column of SMILES");
+    v("targets", targets, "for name table: the columns of targets");
     v("target", target, one_of("values", "labels", "class"),
-      "of name table: numbers to predict; labels 0 and 1; or one column of classes 0, 1, ...");
+      "for name table: numbers to predict; labels 0 and 1; or one column of classes 0, 1, ...");
     v("split", split, one_of("published", "random", "scaffold"),
       "published: the set's own; scaffold: DeepChem's and OGB's rule");
     v("validation", validation, range(0, 0.9), "share of a random or scaffold split");
     v("test", test, range(0, 0.9), "share of a random or scaffold split");
-    v("split_seed", split_seed, at_least(-1), "of a random split; -1: the run's seed");
+    v("split_seed", split_seed, at_least(-1), "seed of a random split; -1: the run's seed");
     v("scaffold_chirality", scaffold_chirality, "mirror images have different scaffolds");
     v("scale_targets", scale_targets,
-      "values less the training examples' mean, over their deviation; metrics count in raw units");
-    v("refused", refused, one_of("error", "skip"), "what happens where RDKit refuses a SMILES");
+      "standardise targets by mean and deviation of the training examples; metrics stay in raw "
+      "units");
+    v("refused", refused, one_of("error", "skip"), "what to do if RDKit refuses a SMILES");
     EncodingOptions::describe(v);
   }
 };

@@ -123,8 +123,8 @@ GraphSplits scaffold_split(const CsvTable& table, std::size_t column,
   GraphSplits splits = scaffold_splits(scaffolds, options.validation, options.test);
   const auto expect_some = [&](const char* option, double share, std::size_t split) {
     if (share == 0 || !splits[split].empty()) return;
-    throw OptionError(option, fmt::format("a share of {} of {} molecules is none, as scaffolds are "
-                                          "not cut; take a larger one, or 0",
+    throw OptionError(option, fmt::format("a share of {} of {} molecules is empty, as scaffolds "
+                                          "are not split; take a larger share, or 0",
                                           shortest(share), scaffolds.size()));
   };
   expect_some("validation", options.validation, 1);

@@ -19,7 +19,7 @@ class Files {
     DataSearch search{"graphs/planetoid",
                       {},
                       root,
-                      "fetch them from https://github.com/kimiyoung/planetoid (data)"};
+                      "fetch the files from https://github.com/kimiyoung/planetoid (data)"};
     for (const char* part : {"x", "allx", "tx", "y", "ally", "ty", "graph", "test.index"}) {
       search.files.push_back(prefix_ + part);
     }
@@ -164,7 +164,7 @@ Citations read_citations(const std::string& name, const std::string& root, bool 
   const std::set<std::int64_t> places(set.test.begin(), set.test.end());
   if (places.size() != set.test.size() || *places.begin() < known ||
       *places.rbegin() >= known + 10 * test.size(0)) {
-    refuse("test.index", "names a paper twice, or one that is none of tx");
+    refuse("test.index", "names a paper twice, or a paper that is not in tx");
   }
   const std::int64_t nodes = *places.rbegin() + 1;
   const Tensor rows = at::tensor(set.test, at::kLong);

@@ -38,7 +38,8 @@ struct PlanetoidOptions : EncodingOptions {
     v("root", root, "folder with the files, or the one above it; empty: $ATTNLAB_DATA/graphs");
     v("normalise", normalise, "each paper's words divided by their sum, as is usual");
     v("links", links, range(0, 0.45),
-      "share of the links held out for validation, and again for testing; 0: labels, no links");
+      "share of the links held out for validation, and as many for testing; 0: predict labels, not "
+      "links");
     EncodingOptions::describe(v);
   }
 };

@@ -55,11 +55,13 @@ struct SuperpixelOptions : EncodingOptions {
     v("partial", partial, "a file of CIFAR-10 may hold fewer images than the published one");
     v("train_limit", train_limit, at_least(0), "use the first N training images (0: all)");
     v("test_limit", test_limit, at_least(0), "use the first N test images (0: all)");
-    v("validation", validation, at_least(0), "training images that validate: the first");
-    v("most", most, range(0, 1000), "superpixels at most; 0: as published, 150 or 75");
+    v("validation", validation, at_least(0),
+      "number of training images for validation: the first ones");
+    v("most", most, range(0, 1000), "most superpixels per image; 0: as published, 150 or 75");
     v("compactness", compactness, at_least(0),
-      "how much places count against colours; 0: as published, 10 (CIFAR-10) or 0.25");
-    v("weights", weights, one_of("place", "place_and_colour"), "what weights of edges are made of");
+      "weight of positions against colours; 0: as published, 10 (CIFAR-10) or 0.25");
+    v("weights", weights, one_of("place", "place_and_colour"),
+      "what the edges' weights are computed from");
     EncodingOptions::describe(v);
   }
 };

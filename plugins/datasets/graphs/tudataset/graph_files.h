@@ -23,7 +23,7 @@ GraphFiles read_tu_files(const std::string& folder, const std::string& name);
 /// NAME.txt, a block a graph: https://github.com/muhanzhang/pytorch_DGCNN
 ///   graphs
 ///   nodes class
-///   label neighbours neighbour neighbour ... [attribute ...]      a line a node
+///   label neighbours neighbour neighbour ... [attribute ...]      one line per node
 /// @throws DataError with file and line.
 GraphFiles read_dgcnn_file(const std::string& folder, const std::string& name);
 

@@ -88,10 +88,9 @@ class TuFiles {
       const std::int64_t number = one_of(nodes, i);
       const std::int64_t before = node_graph_.empty() ? 0 : node_graph_.back();
       if (number <= before || number > graphs_) {
-        throw DataError(
-            fmt::format("{}: graph {} is none of 1 to {}, or stands before the graph of "
-                        "the line before",
-                        nodes.place(i), number, graphs_));
+        throw DataError(fmt::format(
+            "{}: graph {} is not one of 1 to {}, or stands before the graph of the line before",
+            nodes.place(i), number, graphs_));
       }
       node_graph_.push_back(number - 1);
       ++begins_[static_cast<std::size_t>(number)];

@@ -35,11 +35,11 @@ struct TuOptions : EncodingOptions {
       "folder with the files, or the one above it; empty: $ATTNLAB_DATA/graphs/LAYOUT");
     v("split", split, one_of("folds", "published"),
       "folds by seed, or those of DGCNN's 10fold_idx");
-    v("folds", folds, range(2, 100), "into how many parts the graphs are dealt");
-    v("fold", fold, range(0, 99), "the part that tests");
-    v("fold_seed", fold_seed, at_least(-1),
-      "of the order in which graphs are dealt; -1: the run's");
-    v("validation", validation, "the part behind the one that tests validates; else it trains");
+    v("folds", folds, range(2, 100), "number of folds");
+    v("fold", fold, range(0, 99), "the test fold");
+    v("fold_seed", fold_seed, at_least(-1), "seed of the folds; -1: the run's seed");
+    v("validation", validation,
+      "the fold after the test fold is for validation; false: for training");
     EncodingOptions::describe(v);
   }
 };

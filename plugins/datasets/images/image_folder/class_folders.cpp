@@ -254,8 +254,8 @@ ImageFolders divided_folder(const std::string& name, const std::string& root, do
   }
   if (folders.test.empty()) {
     throw DataError(
-        fmt::format("{}: has no class of two images, of which one could be tested on; "
-                    "a set of pictures is CLASS/*.jpg",
+        fmt::format("{}: has no class with two images, so that one could be for testing; a set of "
+                    "pictures is CLASS/*.jpg",
                     folders.source));
   }
   const std::string division = fmt::format("test {} {}", shortest(test_share), split_seed);
@@ -269,10 +269,9 @@ ImageFolders open_image_folders(const std::string& name, const std::string& root
                                 const std::string& classes_from, double test_share,
                                 std::uint64_t split_seed) {
   if (!root.empty() && name.starts_with('/')) {
-    throw OptionError("name",
-                      fmt::format("{} is a path of its own, which `root` is given for, too; "
-                                  "leave one out (root: \"\" in an entry of `evaluate:`)",
-                                  name));
+    throw OptionError("name", fmt::format("{} is a path of its own, and `root` is given, too; "
+                                          "leave one out (root: \"\" in an entry of `evaluate:`)",
+                                          name));
   }
   if (test_share > 0) {
     if (classes_from.empty()) return divided_folder(name, root, test_share, split_seed);

@@ -25,8 +25,7 @@ std::vector<std::string> sorted_names(const ImageList& images) {
   const auto twice = std::adjacent_find(names.begin(), names.end());
   if (twice != names.end()) {
     throw DataError(fmt::format(
-        "{}: two test images are called {}, so that a set of classes cannot be told to be of one; "
-        "rename one",
+        "{}: two test images are called {}, so a set of classes would match both; rename one",
         images.folder, *twice));
   }
   return names;
@@ -81,8 +80,8 @@ LabelSets read_label_sets(const std::string& path, const ImageList& images, std:
     }
   }
   if (sets.empty()) {
-    throw DataError(fmt::format("{}: names none of the {} test images of {}", path, names.size(),
-                                images.folder));
+    throw DataError(fmt::format("{}: does not name any of the {} test images of {}", path,
+                                names.size(), images.folder));
   }
   return sets;
 }

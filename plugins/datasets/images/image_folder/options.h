@@ -39,33 +39,36 @@ struct ImageFolderOptions {
       "search the usual places)");
     v("name", name, "folder of the dataset: imagenet, imagenette2, ...; without root also a path");
     v("classes_from", classes_from,
-      "of data that are only for testing: name or path of those whose train names the classes");
+      "for data with only a test split: name or path of the data whose train folder names the "
+      "classes");
     v("size", size, range(1, 4096), "height and width that the model sees, in pixels");
     v("resize", resize, one_of("short", "squash"),
-      "short: keep the aspect and take the middle; squash: the whole image, aspect lost");
+      "short: keep the aspect ratio and crop the centre; squash: the whole image, aspect ratio "
+      "changed");
     v("crop_ratio", crop_ratio, range(0.01, 1),
-      "of resize short: size over the shorter side of the resized image");
+      "for resize short: size divided by the shorter side of the resized image");
     v("interpolation", interpolation, one_of("bicubic", "bilinear"), "filter of all resizing");
     v("subset", subset, at_least(0),
       "training images used, drawn at random: below 1 a share, from 1 on a number; 0: all");
-    v("test_subset", test_subset, at_least(0), "the same of test images");
+    v("test_subset", test_subset, at_least(0), "the same for test images");
     v("validation", validation, at_least(0),
       "training images held out at random: below 1 a share, from 1 on a number");
-    v("few_shot", few_shot, "train on a few images of each class, of those that validation leaves");
+    v("few_shot", few_shot,
+      "train on a few images of each class, chosen after the validation images");
     v("test", test, range(0, 0.9),
-      "of a folder that holds class folders alone, without train: share of each class's images "
-      "that is tested on");
-    v("split_seed", split_seed, range(0, 9e15), "chooses these, the same for all seeds of runs");
+      "for a folder with only class folders, without train: share of each class's images for "
+      "testing");
+    v("split_seed", split_seed, range(0, 9e15), "seed of these choices, the same for all runs");
     v("mean", mean, range(-1e6, 1e6), "mean of each channel, of pixels in [0, 1]");
     v("std", deviation, range(1e-6, 1e6), "standard deviation of each channel");
     v("damaged", damaged, one_of("refuse", "skip"),
-      "files that cannot be decoded: refuse ends the run where one is met; skip looks at every "
-      "file first, leaves them out and counts them in info().source");
+      "files that cannot be decoded: refuse ends the run at the first one; skip checks every file "
+      "at the start, leaves damaged ones out and counts them in info().source");
     v("boxes", boxes,
       "folder with an XML file for each test image, as ImageNet's boxes have them "
       "(resize: squash)");
     v("label_sets", label_sets,
-      "JSON file, below the dataset's folder or a path, with several right classes for each test "
+      "JSON file, below the dataset's folder or a path, with several correct classes for each test "
       "image, as ImageNet-ReaL's real.json");
     v("augmentation", augmentation, "random changes to training images");
     v("multi_crop", multi_crop, "several crops of each picture, for self-supervised training");

@@ -45,12 +45,13 @@ struct OxfordParisOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("root", root, "folder of the dataset (empty: search the usual places)");
-    v("name", name, "roxford5k, rparis6k, or another set in this layout: of folder and gnd_NAME");
+    v("name", name,
+      "roxford5k, rparis6k, or another set in this layout: the NAME of its folder and of gnd_NAME");
     v("queries", queries, one_of("cropped", "whole"),
-      "cropped: to the box that is asked for, as the protocol has it; whole: as DINO's code");
+      "cropped: to the query's box, as in the protocol; whole: as in DINO's code");
     v("size", size, range(1, 8192), "the longer side of a picture is at most this, in pixels");
     v("multiple", multiple, range(1, 1024),
-      "sides are multiples of this: of the model's patches, in pixels");
+      "sides are multiples of this, in pixels: the model's patch size");
     v("interpolation", interpolation, one_of("bilinear", "bicubic"), "filter of resizing");
     v("mean", mean, range(-1e6, 1e6), "mean of red, green and blue, of pixels in [0, 1]");
     v("std", deviation, range(1e-6, 1e6), "standard deviation of each");

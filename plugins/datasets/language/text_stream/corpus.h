@@ -16,8 +16,8 @@ struct CorpusOptions {
     v("name", name, "folder of the text below $ATTNLAB_DATA/text: wikitext-103");
     v("root", root, "the folder with the files, or a file; empty: look for `name`");
     v("train", train,
-      "file of the training text; empty: wiki.train.tokens, wiki.train.raw or train.txt with what "
-      "belongs to them, else all files of the folder as one text");
+      "file of the training text; empty: wiki.train.tokens, wiki.train.raw or train.txt, with "
+      "their validation and test files; else all files of the folder as one text");
     v("validation", validation, "file of the validation text, in the folder or with a whole path");
     v("test", test, "file of the test text, likewise");
     v("split", split, range(0, 1),

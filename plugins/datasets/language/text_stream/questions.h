@@ -1,15 +1,14 @@
-// Questions to a language model in the layouts in which benchmarks publish them, a JSON map a line.
+// Questions to a language model in the layouts in which benchmarks publish them, one JSON map per
+// line.
 //
-//   form        a line                                        context, and what may follow it
+//   form        a line                                        context, and possible continuations
 //   lambada     {text}                                        all but the last word; that word
 //   hellaswag   {activity_label, ctx_a, ctx_b, endings,       "LABEL: CTX_A Ctx_b", without marks
-//   in
-//               label}, or {ctx, endings, label}              brackets; the endings
+//               label}, or {ctx, endings, label}              in brackets; the endings
 //   piqa        {goal, sol1, sol2}, with label or a line of   "Question: GOAL\nAnswer:"; the two
 //               the file `labels`                             solutions
 //   arc         {question: {stem, choices: [{text, label}]},  "Question: STEM\nAnswer:"; the
-//   choices'
-//               answerKey}, or {question, choices: {text:     texts
+//               answerKey}, or {question, choices: {text:     choices' texts
 //               [], label: []}, answerKey}
 //   choices     {context, choices, label}                     as they stand
 //
@@ -34,10 +33,11 @@ struct QuestionOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("form", form, one_of("", "lambada", "hellaswag", "piqa", "arc", "choices"),
-      "layout of `requests`, whose questions are the test split then, and nothing else is read as "
-      "examples: what follows a context, to be scored by task.requests");
-    v("requests", requests, "the file with a question a line: a path, or one below $ATTNLAB_DATA");
-    v("labels", labels, "of piqa: the file with the right solution of each question, 0 or 1");
+      "layout of `requests`: its questions (a context and what follows) are the only examples, as "
+      "the test split, scored by task.requests");
+    v("requests", requests,
+      "the file with one question per line: a path, or one below $ATTNLAB_DATA");
+    v("labels", labels, "for piqa: the file with the correct solution of each question, 0 or 1");
   }
 };
 
@@ -53,8 +53,7 @@ struct Question {
 /// The questions of a file, in its order.
 /// @param labels  of piqa, or null
 /// @throws DataError, with file and line, for a line of another layout, an empty choice, and a
-/// label
-///         that is none of the choices
+///         label that is not one of the choices
 std::vector<Question> read_questions(const TextPiece& file, const std::string& form,
                                      const TextPiece* labels);
 

@@ -43,25 +43,25 @@ struct TextStreamOptions : CorpusOptions, WindowOptions, QuestionOptions {
     CorpusOptions::describe(v);
     v("unit", unit, one_of("word", "character", "byte", "byte_pair"), "what a token is");
     v("vocabulary", vocabulary,
-      "by word: file with one word a line, in the order of their tokens; empty: of the training "
-      "text");
+      "for unit word: file with one word per line, in the order of the token numbers; empty: words "
+      "of the training text");
     v("tokenizer", tokenizer,
-      "of byte pairs: the folder with vocab.json and merges.txt, or with tokenizer.json, of a "
+      "for unit byte_pair: the folder with vocab.json and merges.txt, or with tokenizer.json, of a "
       "published model; a path, or one below $ATTNLAB_DATA");
     v("min_count", min_count, at_least(1),
-      "words and characters that the training text has less often become <unk>");
+      "words and characters that occur less often in the training text become <unk>");
     v("max_size", max_size, at_least(0),
       "entries of the vocabulary, the most frequent ones; the others become <unk>; 0: all");
-    v("split_marks", split_marks, "by word: . , ; : ! ? \" ( ) [ ] are words of their own");
+    v("split_marks", split_marks, "for unit word: . , ; : ! ? \" ( ) [ ] are words of their own");
     WindowOptions::describe(v);
     QuestionOptions::describe(v);
     v("word_swap", word_swap, range(0, 1),
-      "share of the words of each validation and test line that become AAA, before tokens are "
-      "made; at least one per line");
+      "share of the words in each validation and test line that become AAA before tokenisation; at "
+      "least one per line");
     v("cache", cache,
-      "of earlier versions, and not used: a run's configuration may come from elsewhere, and must "
-      "not choose where files are written; encoded texts lie in attnlab/text in $XDG_CACHE_HOME or "
-      "~/.cache");
+      "not used (an option of earlier versions): a run's configuration may come from elsewhere, "
+      "and must not choose where files are written; encoded texts lie in attnlab/text in "
+      "$XDG_CACHE_HOME or ~/.cache");
   }
 };
 

@@ -1,7 +1,7 @@
 // KITTI: lidar scans with 3D boxes as a class for each point.
 //
 //   training/velodyne/ID.bin    float32 x, y, z, reflectance
-//   training/calib/ID.txt, label_2/ID.txt; ImageSets/train.txt, val.txt: a frame a line
+//   training/calib/ID.txt, label_2/ID.txt; ImageSets/train.txt, val.txt: one frame per line
 //
 // Points in the box of a Car, a Pedestrian or a Cyclist are of that class. Points in boxes of
 // other kinds (Van, Truck, Person_sitting, ...) do not count, as in KITTI's own evaluation, nor do
@@ -36,15 +36,14 @@ struct KittiOptions : PointOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("root", root, "folder with training/velodyne (empty: search the usual places)");
-    v("archive", archive, "the folder's name, where it is searched for");
+    v("archive", archive, "name of the folder to search for");
     v("train_frames", train_frames,
-      "frames to train on; empty: ImageSets/train.txt, or where there is none the frames that are "
-      "not to test on, or every second, from the first on");
+      "training frames; empty: ImageSets/train.txt; without that file the frames not in "
+      "test_frames, or every second frame from the first");
     v("test_frames", test_frames,
-      "frames to test on; empty: ImageSets/val.txt, or where there is none the frames that are not "
-      "to train on");
+      "test frames; empty: ImageSets/val.txt; without that file the frames not in train_frames");
     v("view", view, one_of("camera", "all"),
-      "points in the camera's image; or all, those outside without labels");
+      "points in the camera's image, or all points; those outside have no labels");
     PointOptions::describe(v);
   }
 };

@@ -1,4 +1,4 @@
-// Synthetic scenes: rooms with furniture as a scanner in them sees them, with a label a point.
+// Synthetic scenes: rooms with furniture as a scanner in them sees them, one label per point.
 // Enough to train and compare models of point clouds on a machine without data.
 //
 // A room is a floor, a ceiling, four walls, tables, chairs, cabinets, lamps, pillars and balls,
@@ -33,8 +33,8 @@ struct SyntheticScenesOptions : MadeUpOptions, PointOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("rays", rays, range(1, 1e7), "points of a scene");
-    v("scanners", scanners, range(1, 64), "places from which the rays go out, in turn");
-    v("furniture", furniture, range(0, 1000), "pieces of furniture; fewer where there is no room");
+    v("scanners", scanners, range(1, 64), "positions from which rays are sent, in turn");
+    v("furniture", furniture, range(0, 1000), "pieces of furniture; fewer if there is no room");
     v("clutter", clutter, range(0, 1000), "small things");
     v("noise", noise, range(0, 1), "standard deviation of the distance, in metres");
     MadeUpOptions::describe(v);
@@ -107,12 +107,13 @@ class SyntheticScenes final : public PointDataset {
 
 }  // namespace
 
-ATTNLAB_PLUGIN(dataset, SyntheticScenes, SyntheticScenesOptions,
-               {.id = "attnlab/synthetic_scenes",
-                .version = "1.0.0",
-                .summary = "made-up rooms with furniture as a scanner sees them, a label a point",
-                .licence = "CC0-1.0",
-                .gives = {"coord@point", "label@point", "inverse@point>voxel", "grid@voxel",
-                          "feature@voxel", "label@voxel", "view?"}})
+ATTNLAB_PLUGIN(
+    dataset, SyntheticScenes, SyntheticScenesOptions,
+    {.id = "attnlab/synthetic_scenes",
+     .version = "1.0.0",
+     .summary = "made-up rooms with furniture as a scanner sees them, one label per point",
+     .licence = "CC0-1.0",
+     .gives = {"coord@point", "label@point", "inverse@point>voxel", "grid@voxel", "feature@voxel",
+               "label@voxel", "view?"}})
 
 }  // namespace attnlab

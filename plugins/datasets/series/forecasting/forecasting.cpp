@@ -46,10 +46,10 @@ struct ForecastingOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("name", name, required(),
-      "the set, as its file is called: ETTh1, weather; made_up: series made by rule");
+      "the set, as its file is called: ETTh1, weather; made_up: generated series");
     v("root", root, "folder with the file, or the one above it; empty: $ATTNLAB_DATA");
     v("lookback", lookback, range(1, 1e6), "time steps that a model reads");
-    v("horizon", horizon, range(1, 1e6), "time steps behind them that it forecasts");
+    v("horizon", horizon, range(1, 1e6), "next time steps, which it forecasts");
     v("target", target, "the only channel that is read (univariate: OT); empty: all of them");
     v("split", split, one_of("auto", "ett_hours", "ett_quarters", "shares"),
       "rows of training, validation and test; auto: ett_hours for ETTh*, ett_quarters for ETTm*, "
@@ -57,7 +57,7 @@ struct ForecastingOptions {
     v("normalise", normalise, one_of("train", "none"),
       "train: each channel by mean and deviation of the training part");
     v("calendar", calendar,
-      "give hour, weekday, day of the month and of the year of each step, too");
+      "also give hour, weekday, day of the month and of the year of each step");
     v("made", made, "the series of made_up");
   }
 };
@@ -203,7 +203,7 @@ class Forecasting final : public Dataset {
 ATTNLAB_PLUGIN(dataset, Forecasting, ForecastingOptions,
                {.id = "attnlab/forecasting",
                 .version = "1.0.0",
-                .summary = "windows of long series and what follows them: ETT, weather, your own",
+                .summary = "windows of long series and their continuations: ETT, weather, your own",
                 .citation = "ETT: Zhou et al., Informer, AAAI 2021, arXiv:2012.07436",
                 .licence = "as each set's",
                 .gives = {"series", "future", "calendar?"}})

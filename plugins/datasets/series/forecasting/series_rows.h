@@ -20,7 +20,7 @@ struct MadeSeriesOptions {
     v("channels", channels, range(1, 4096), "channels");
     v("steps", steps, range(10, 1e7), "time steps, hours");
     v("noise", noise, range(0, 100), "standard deviation of the noise");
-    v("seed", seed, range(0, 9e15), "draws the series, whatever the run's seed is");
+    v("seed", seed, range(0, 9e15), "seed of the series, independent of the run's seed");
   }
 };
 

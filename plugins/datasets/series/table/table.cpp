@@ -49,11 +49,12 @@ struct TableOptions {
     v("test_file", test_file, "a second table with the test cases; empty: some of `file`");
     v("label", label, "column, or array, of the class");
     v("group", group, "column whose equal values make rows one series; empty: each row is a case");
-    v("time", time, "column that orders the rows of a series; empty: as they stand");
+    v("time", time, "column that orders the rows of a series; empty: order of the file");
     v("columns", columns, "columns of values, or the array; empty: all but those above");
-    v("test", test, range(0, 0.9), "share of each class's cases that is tested on");
-    v("validation", validation, range(0, 0.9), "share of each class's other cases held out");
-    v("split_seed", split_seed, range(0, 9e15), "chooses the held-out cases");
+    v("test", test, range(0, 0.9), "share of each class's cases for testing");
+    v("validation", validation, range(0, 0.9),
+      "share of each class's other cases held out for validation");
+    v("split_seed", split_seed, range(0, 9e15), "seed of the choice of held-out cases");
     v("normalise", normalise, one_of("train", "none"),
       "train: each column by mean and deviation of the training cases");
     v("missing", missing, one_of("refuse", "mean"),

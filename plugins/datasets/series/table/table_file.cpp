@@ -211,9 +211,10 @@ TableCases cases_of_arrays(const NamedTensors& arrays, const TableColumns& colum
 
 TableCases read_table(const std::string& path, const TableColumns& columns) {
   if (std::count(columns.values.begin(), columns.values.end(), columns.label) > 0) {
-    throw OptionError("columns", fmt::format("names '{}', which is the label: the model would be "
-                                             "told what it is asked; leave it out",
-                                             columns.label));
+    throw OptionError(
+        "columns",
+        fmt::format("names '{}', which is the label: the model would see the answer; leave it out",
+                    columns.label));
   }
   const std::string bytes = read_data_file(path);
   const auto ends = [&](std::string_view ending) {
@@ -227,7 +228,7 @@ TableCases read_table(const std::string& path, const TableColumns& columns) {
   } else if (ends(".csv") || ends(".tsv")) {
     out = cases_of_text(bytes, path, columns, ends(".tsv") ? '\t' : ',');
   } else {
-    throw OptionError("file", path + ": ends in none of .csv, .tsv, .npz, .safetensors");
+    throw OptionError("file", path + ": does not end in one of .csv, .tsv, .npz, .safetensors");
   }
   out.hash = content_fingerprint(bytes);
   return out;

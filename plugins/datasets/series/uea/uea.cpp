@@ -37,14 +37,14 @@ struct UeaOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("name", name, required(), "the set, as its files are called: JapaneseVowels");
-    v("archive", archive, "folder of the sets below $ATTNLAB_DATA; empty: the sets lie there");
+    v("archive", archive, "folder of the sets below $ATTNLAB_DATA; empty: $ATTNLAB_DATA itself");
     v("root", root, "folder with the files, or the one above it; empty: $ATTNLAB_DATA");
     v("normalise", normalise, one_of("train", "published", "none"),
-      "whose mean and deviation each channel is scaled by: the training examples', or each split's "
-      "own as in the Time-Series-Library");
+      "scale each channel by the mean and deviation of the training examples, or of each split as "
+      "in the Time-Series-Library");
     v("instance_norm", instance_norm,
-      "then each series by itself, as that library does for EthanolConcentration: less its mean "
-      "over time, over the deviation across channels");
+      "then normalise each series, as that library does for EthanolConcentration: subtract its "
+      "mean over time, divide by the deviation across channels");
     v("missing", missing, one_of("interpolate", "mean", "refuse"),
       "how missing values are filled: along time, or by the channel's mean");
     v("padding", padding, one_of("batch", "maximum", "published"),
@@ -94,7 +94,7 @@ void match_files(const std::string& train_path, const TsFile& train, const std::
     const std::string& name = test.classes[std::size_t(label)];
     const auto found = std::find(train.classes.begin(), train.classes.end(), name);
     if (found == train.classes.end()) {
-      refuse(fmt::format("the class '{}' is none of the training file's{}", name,
+      refuse(fmt::format("the class '{}' is not one of the training file's{}", name,
                          suggestion(name, train.classes)));
     }
     label = found - train.classes.begin();

@@ -33,12 +33,13 @@ struct VideoSegmentationOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("layer", layer, range(-1000, 1000),
-      "of the model, whose patches are compared: 1 the first, -1 the last");
+      "layer whose patches are compared: 1 is the first, -1 the last");
     v("frames", frames, range(0, 1000),
-      "frames before a frame that it takes labels from, beside the first one");
+      "earlier frames that give labels to a frame, beside the first frame");
     v("neighbours", neighbours, range(1, 10000), "patches that a patch takes its label from");
-    v("radius", radius, range(0, 10000), "rows and columns within which they lie; 0: no limit");
-    v("temperature", temperature, range(1e-3, 1e3), "of the softmax over similarities");
+    v("radius", radius, range(0, 10000),
+      "rows and columns within which these patches lie; 0: no limit");
+    v("temperature", temperature, range(1e-3, 1e3), "temperature of the softmax over similarities");
   }
 
   PropagationRule rule() const { return {frames, neighbours, radius, temperature}; }
@@ -71,7 +72,7 @@ class Follower {
     if (!propagation_ || frame.video != video_ || frame.number != frames_) {
       throw DataError(fmt::format(
           "video {}: frame {} comes without those before it; video_segmentation takes whole videos "
-          "in their order, so that single frames cannot be asked for: leave out `predictions`",
+          "in their order, so single frames are not possible: leave out `predictions`",
           frame.video, frame.number));
     }
     ++frames_;
@@ -119,7 +120,7 @@ class Follower {
     if (frames_ < 3) {
       throw DataError(fmt::format(
           "video {}: has {} frames, and the first and the last do not count; take whole videos of "
-          "at least three (single frames cannot be asked for: leave out `predictions`)",
+          "at least three (single frames are not possible: leave out `predictions`)",
           video_, frames_));
     }
     for (ObjectFrames& object : objects_) {
@@ -230,14 +231,14 @@ class VideoSegmentation final : public MeasuringTask {
 
 }  // namespace
 
-ATTNLAB_PLUGIN(
-    task, VideoSegmentation, VideoSegmentationOptions,
-    {.id = "attnlab/video_segmentation",
-     .version = "1.0.0",
-     .summary = "objects of a video's first frame followed by features: J and F of DAVIS",
-     .citation = "Pont-Tuset et al. 2017, arXiv:1704.00675; Caron et al. 2021, "
-                 "arXiv:2104.14294",
-     .licence = "Apache-2.0",
-     .takes = {"layer_features", "image", "shown", "label_map", "size", "video", "frame"}})
+ATTNLAB_PLUGIN(task, VideoSegmentation, VideoSegmentationOptions,
+               {.id = "attnlab/video_segmentation",
+                .version = "1.0.0",
+                .summary = "objects of a video's first frame tracked by features: J and F of DAVIS",
+                .citation = "Pont-Tuset et al. 2017, arXiv:1704.00675; Caron et al. 2021, "
+                            "arXiv:2104.14294",
+                .licence = "Apache-2.0",
+                .takes = {"layer_features", "image", "shown", "label_map", "size", "video",
+                          "frame"}})
 
 }  // namespace attnlab

@@ -60,24 +60,27 @@ struct IbotOptions {
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("prototypes", prototypes, range(2, 1 << 24), "that class tokens are compared with");
+    v("prototypes", prototypes, range(2, 1 << 24),
+      "prototypes that class tokens are compared with");
     v("patch_prototypes", patch_prototypes, range(2, 1 << 24),
-      "that patches are compared with; of no use with shared_head");
+      "prototypes that patches are compared with; not used with shared_head");
     v("shared_head", shared_head, "class tokens and patches have the same prototypes");
     v("last_layer", last_layer, one_of("free", "unit", "vmf"),
       "prototypes of learned norm, of norm 1, or von Mises-Fisher distributions");
     v("hidden", hidden, range(1, 1 << 24), "channels of the head's two hidden layers");
     v("bottleneck", bottleneck, range(4, 1 << 24), "dimensions in which prototypes lie");
     v("student_temperature", student_temperature, range(1e-6, 1e6),
-      "that the student's logits are divided by");
-    v("temperature", temperature, range(1e-6, 1e6), "of the teacher: first and last");
+      "temperature of the student's logits");
+    v("temperature", temperature, range(1e-6, 1e6),
+      "temperature of the teacher's logits: first and last");
     v("patch_temperature", patch_temperature, range(1e-6, 1e6), "the same for patches");
     v("temperature_epochs", temperature_epochs, at_least(0),
-      "epochs in which they go from the first to the last");
-    v("centre_momentum", centre_momentum, range(0, 1), "share of its centre that a step keeps");
+      "epochs in which the teacher's temperatures go from first to last");
+    v("centre_momentum", centre_momentum, range(0, 1),
+      "share of the teacher's centre that a step keeps");
     v("patch_centre_momentum", patch_centre_momentum, range(0, 1), "the same for patches");
-    v("class_weight", class_weight, at_least(0), "of the loss between class tokens; 0: none");
-    v("patch_weight", patch_weight, at_least(0), "of the loss of hidden patches; 0: none");
+    v("class_weight", class_weight, at_least(0), "weight of the class tokens' loss; 0: none");
+    v("patch_weight", patch_weight, at_least(0), "weight of the masked patches' loss; 0: none");
   }
 };
 

@@ -60,17 +60,19 @@ struct ImageAttackOptions : ClassificationOptions {
       one_of("fgsm", "pgd", "spsa", "apgd_ce", "apgd_t", "fab_t", "square", "auto"),
       "auto: apgd_ce, apgd_t, fab_t and square, one after the other");
     v("eps", eps, at_least(0), "largest change of a value");
-    v("space", space, one_of("pixel", "normalised"), "whose values are attacked");
+    v("space", space, one_of("pixel", "normalised"),
+      "unit of the attacked values: pixels in [0, 1], or normalised");
     v("protocol", protocol, one_of("corrected", "published"),
-      "published: without range, away from the model's own answer, SPSA around 2 x");
+      "published: no clipping to valid pixels, away from the model's own answer, SPSA around 2 x");
     v("steps", steps, at_least(0),
-      "0: 20 of pgd, 40 of spsa, 100 of apgd and fab, 5000 queries of square");
-    v("step_size", step_size, at_least(0), "0: 0.15 eps of pgd, 0.01 of spsa's Adam");
-    v("targets", targets, range(1, 1000), "of apgd_t and fab_t: classes that are tried");
-    v("samples", samples, range(1, 100000), "of spsa: pairs of directions a step");
-    v("delta", delta, range(1e-6, 1), "of spsa: how far it looks");
+      "0: 20 for pgd, 40 for spsa, 100 for apgd and fab, 5000 queries for square");
+    v("step_size", step_size, at_least(0), "0: 0.15 eps for pgd, 0.01 for spsa's Adam");
+    v("targets", targets, range(1, 1000),
+      "for apgd_t and fab_t: number of classes tried as targets");
+    v("samples", samples, range(1, 100000), "for spsa: pairs of directions per step");
+    v("delta", delta, range(1e-6, 1), "for spsa: length of the finite differences");
     v("draws", draws, range(1, 10000),
-      "for models with randomness: passes that a gradient is the mean of, and that judge");
+      "for models with randomness: passes averaged for a gradient and for the answer");
     v("images", images, at_least(0),
       "attack N images, drawn at random, the same for every model and seed (0: all)");
   }
@@ -198,7 +200,7 @@ class ImageAttack final : public ClassificationTask {
     if (totals.black_box > kFewImages * totals.images) {
       std::cerr << fmt::format(
           "warning: {} of {} images were fooled by {} and by no attack with gradients; gradients "
-          "of this model may be masked, and accuracies under attacks that need them too high\n",
+          "of this model may be masked, and accuracies under gradient attacks too high\n",
           totals.black_box, totals.images, black_box() == "spsa" ? "SPSA" : "Square");
     }
     return metrics;

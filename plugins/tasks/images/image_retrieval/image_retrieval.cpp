@@ -32,9 +32,10 @@ struct RetrievalOptions : ProbeOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     ProbeOptions::describe(v);
-    v("scales", scales, range(0.01, 100), "of a picture's sides, whose features are added up");
+    v("scales", scales, range(0.01, 100),
+      "factors of a picture's size; features are summed over them");
     v("multiple", multiple, range(1, 1024),
-      "sides are cut to multiples of this at each scale: of the model's patches, in pixels");
+      "sides are cut to multiples of this at each scale, in pixels: the model's patch size");
   }
 };
 

@@ -35,11 +35,11 @@ struct LanguageModellingOptions {
     v("unit", unit, one_of("word", "character", "byte", "byte_pair"),
       "what the dataset's tokens are: ${dataset.unit}; adds bits_per_character or bits_per_byte");
     v("context", context,
-      "also how well targets are predicted by how many tokens stand before them in their window, "
-      "in steps of 1, 2, 4, 8, ...");
+      "also report predictions by the number of tokens before the target in its window: 1, 2, 4, "
+      "8, ...");
     v("answers", answers,
-      "also accuracy, the first metric then, and exact: whether the most likely tokens are the "
-      "targets; the model must give them (model.answers)");
+      "also report accuracy (then the first metric) and exact: whether the most likely tokens are "
+      "the targets; needs model.answers");
     v("requests", requests,
       "the dataset's examples are questions (dataset.form): accuracy of choices; perplexity and, "
       "with `answers`, accuracy of continuations");
@@ -290,13 +290,14 @@ class LanguageModelling final : public Task {
 
 }  // namespace
 
-ATTNLAB_PLUGIN(task, LanguageModelling, LanguageModellingOptions,
-               {.id = "attnlab/language_modelling",
-                .version = "1.0.0",
-                .summary = "the next token of a text: perplexity, NLL, bits a character, accuracy",
-                .citation = "Dai et al., Transformer-XL, ACL 2019, arXiv:1901.02860",
-                .licence = "Apache-2.0",
-                .takes = {"nll", "targets", "answers?", "cut?", "choice?"},
-                .ensemble = true})
+ATTNLAB_PLUGIN(
+    task, LanguageModelling, LanguageModellingOptions,
+    {.id = "attnlab/language_modelling",
+     .version = "1.0.0",
+     .summary = "the next token of a text: perplexity, NLL, bits per character, accuracy",
+     .citation = "Dai et al., Transformer-XL, ACL 2019, arXiv:1901.02860",
+     .licence = "Apache-2.0",
+     .takes = {"nll", "targets", "answers?", "cut?", "choice?"},
+     .ensemble = true})
 
 }  // namespace attnlab

@@ -28,7 +28,7 @@ struct PointSegmentationOptions {
   constexpr void describe(Visitor& v) {
     v("lovasz", lovasz, at_least(0), "weight of the Lovász-softmax loss");
     v("lovasz_of", lovasz_of, one_of("cloud", "batch"),
-      "what it is taken of: each cloud by itself, or the whole batch as published");
+      "computed for each cloud, or for the whole batch as published");
     v("label_smoothing", label_smoothing, range(0, 0.99),
       "share of the target spread over all classes, in the cross entropy");
   }
@@ -115,7 +115,7 @@ ATTNLAB_PLUGIN(
     task, PointSegmentation, PointSegmentationOptions,
     {.id = "attnlab/point_segmentation",
      .version = "1.0.0",
-     .summary = "a class per point: cross entropy and Lovász-softmax, mIoU over raw points",
+     .summary = "one class per point: cross entropy and Lovász-softmax, mIoU over raw points",
      .citation = "Berman et al. 2018, arXiv:1705.08790",
      .licence = "Apache-2.0",
      .takes = {"logits@voxel", "label@voxel", "label@point", "inverse@point>voxel", "view?"}})

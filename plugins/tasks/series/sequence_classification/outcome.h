@@ -27,7 +27,7 @@ struct OutcomeOptions {
 
   template <class Visitor>
   constexpr void describe(Visitor& v) {
-    v("record", record, "evaluate the training split at the end, too, and tell the outcome");
+    v("record", record, "also evaluate the training split at the end, and report the outcome");
     v("correct_above", correct_above, range(0, 1), "accuracy above which a run is correct");
     v("biased_training", biased_training, range(0, 1),
       "lowest and highest training accuracy of a biased run");

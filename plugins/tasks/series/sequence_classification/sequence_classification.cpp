@@ -54,7 +54,7 @@ class SequenceClassification final : public ClassificationTask {
 ATTNLAB_PLUGIN(task, SequenceClassification, SequenceClassificationOptions,
                {.id = "attnlab/sequence_classification",
                 .version = "1.1.0",
-                .summary = "one class a sequence: cross entropy, top-1, top-5, NLL",
+                .summary = "one class per sequence: cross entropy, top-1, top-5, NLL",
                 .citation = "label smoothing: Szegedy et al. 2016, arXiv:1512.00567",
                 .licence = "Apache-2.0",
                 .takes = {"logits", "class"},

@@ -188,7 +188,7 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"OtherChannelsThanFirst", "@classLabel true a\n@data\n1:2:a\n1:a\n",
                "a.ts:4:3: expected a number"},
         Damage{"UnknownLabel", kHeader + "1:2:lfet\n",
-               "a.ts:10:5: the label 'lfet' is none of @classLabel's; did you mean 'left'?"},
+               "a.ts:10:5: the label 'lfet' is not one of @classLabel's; did you mean 'left'?"},
         Damage{"NoTarget", "@univariate true\n@targetLabel true\n@data\n1:high\n",
                "a.ts:4:3: expected a number as the target, found 'high'"},
         Damage{"InfiniteTarget", "@univariate true\n@targetLabel true\n@data\n1:inf\n",

@@ -156,7 +156,7 @@ TEST_F(LabelPng, MayBeSavedAsColours) {
   EXPECT_THAT(labels(picture, coloured).classes, ElementsAreArray(std::vector<std::int16_t>{0, 1}));
   coloured.colours.erase(255);
   EXPECT_THAT(message_of<DataError>([&] { labels(picture, coloured); }),
-              AllOf(HasSubstr("row 0, column 1"), HasSubstr("(0, 0, 255) is of no class")));
+              AllOf(HasSubstr("row 0, column 1"), HasSubstr("(0, 0, 255) belongs to no class")));
 }
 
 TEST_F(LabelPng, RefusesAPaletteThatNumbersItsColoursAnew) {
