@@ -383,12 +383,12 @@ class Refusals(unittest.TestCase):
                     change=lambda q, k, v: (q, k, v.tolist()))
         self.called(attnlab.ShapeError, "CPU or a CUDA device",
                     change=lambda q, k, v: (q.to("meta"), k, v))
-        self.called(attnlab.ShapeError, "bias must be a dense tensor",
+        self.called(attnlab.ShapeError, "bias", "dense tensor",
                     bias=torch.zeros(LENGTH, LENGTH, device="meta"))
         self.called(attnlab.ShapeError, "key_valid", "bool", key_valid=torch.ones(BATCH, LENGTH))
 
     def test_an_input_that_it_does_not_honour(self):
-        self.called(attnlab.TraitError, "causal", "take an attention that declares it",
+        self.called(attnlab.TraitError, "causal", "take an attention",
                     name="doubly_stochastic", causal=True)
 
     def test_an_unknown_record(self):

@@ -83,7 +83,7 @@ class PluginFile(unittest.TestCase):
         self.assertEqual(self.read(text, "Other")["summary"], "Colder")
         self.assertEqual(self.read(text, "Other")["options"][2]["options"][0]["default"], 2.0)
         self.assertIn("name one", self.wrong(text)[2])
-        self.assertIn("there is no class 'None_'", self.wrong(text, "None_")[2])
+        self.assertIn("no class 'None_'", self.wrong(text, "None_")[2])
 
     def test_helpers_and_private_classes_are_no_attentions(self):
         text = ("class Block:\n    def forward(self, x):\n        return x\n"

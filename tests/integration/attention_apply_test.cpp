@@ -15,6 +15,7 @@ namespace attnlab::testing::attention_apply_test {
 namespace {
 
 using nlohmann::json;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -204,10 +205,10 @@ class AttentionApply : public Workspace {
     EXPECT_EQ(ended.exit_code, 0) << ended.story();
     return parsed(file_text(at("out.safetensors")), &metadata_);
   }
-  void expect_refused(const RawFile& file, Words more, const std::string& message) {
+  void expect_refused(const RawFile& file, Words more, const Words& said) {
     const Ended ended = apply(file, std::move(more));
     EXPECT_EQ(ended.exit_code, 2) << ended.story();
-    EXPECT_THAT(ended.err, HasSubstr("attnlab attention: " + message));
+    EXPECT_THAT(ended.err, AllOf(HasSubstr("attnlab attention: "), mentions(said)));
     EXPECT_FALSE(exists("out.safetensors"));
   }
 
@@ -345,26 +346,24 @@ TEST_F(AttentionApply, ParametersOfTheFileReplaceThoseOfTheMechanism) {
   file["parameters.scale.log_scale"] = raw("F64", {2}, {0, 0});
   std::filesystem::remove(at("out.safetensors"));
   expect_refused(file, use,
-                 "in.safetensors: tensor 'parameters.scale.log_scale' must be floating point of "
-                 "shape [3], found [2] float64");
+                 {"in.safetensors: ", "'parameters.scale.log_scale'", "shape [3]", "found [2]"});
   file.erase("parameters.scale.log_scale");
   file["parameters.scale"] = raw("F64", {kHeads}, {0, 0, 0});
   expect_refused(file, use,
-                 "in.safetensors: tensor 'parameters.scale': attention 'qknorm_hs' has no such "
-                 "parameter; it has scale.log_scale [3] float64");
+                 {"in.safetensors: ", "'parameters.scale'", "'qknorm_hs' has no such parameter",
+                  "scale.log_scale [3] float64"});
 }
 
 TEST_F(AttentionApply, WritesWhatTheMechanismHasAndRefusesWhatItLacks) {
   RawFile file = projections();
   file["bias"] = raw("F64", {kKeys}, numbers(kKeys, 5));
   expect_refused(file, {"--use", "linear"},
-                 "in.safetensors: attention 'linear' does not honour 'bias', which the tensor "
-                 "'bias' asks for; take another attention, or leave that out");
+                 {"in.safetensors: ", "'linear' does not honour 'bias'", "tensor 'bias'",
+                  "another attention"});
   file.erase("bias");
   file["mask"] = raw("BOOL", {kKeys}, {1, 1, 1, 1, 0});
   expect_refused(file, {"--use", "linear"},
-                 "in.safetensors: attention 'linear' does not honour 'pair_mask', which the tensor "
-                 "'mask' asks for");
+                 {"in.safetensors: ", "'linear' does not honour 'pair_mask'", "tensor 'mask'"});
   file.erase("mask");
   EXPECT_TRUE(applied(file, {"--use", "linear"}).count("out"));
 }
@@ -383,57 +382,52 @@ TEST_F(AttentionApply, NamesWhatIsWrongWithAFile) {
   RawFile lacks_v = projections();
   lacks_v.erase("v");
   const std::string in = "in.safetensors: ";
-  expect_refused(lacks_v, {}, in + "has no tensor 'v'; q, k and v are needed");
+  expect_refused(lacks_v, {}, {in, "no tensor 'v'"});
   expect_refused(with("q", zeros("F64", {6})), {},
-                 in + "tensor 'q' must be float32, float64, bfloat16 or float16 of shape "
-                      "[B, H, L, C], [H, L, C] or [L, C], no size of 0, found [6] float64");
-  expect_refused(with("q", zeros("U8", {4, 6})), {}, in + "tensor 'q' must be float32");
-  expect_refused(with("v", zeros("F64", {2, 3, 5, 0})), {}, in + "tensor 'v' must be float32");
+                 {in, "'q' must be", "bfloat16", "[B, H, L, C]", "found [6] float64"});
+  expect_refused(with("q", zeros("U8", {4, 6})), {}, {in, "'q' must be float32"});
+  expect_refused(with("v", zeros("F64", {2, 3, 5, 0})), {},
+                 {in, "'v' must be float32", "no size of 0"});
   expect_refused(with("k", zeros("F64", {2, 3, 5, 7})), {},
-                 in + "tensor 'k' must be [B, H, Lk, D] = [2, 3, *, 6] and of the dtype of 'q' "
-                      "([2, 3, 4, 6] float64), found [2, 3, 5, 7] float64");
-  expect_refused(with("k", zeros("F32", {2, 3, 5, 6})), {}, "in.safetensors: tensor 'k' must be");
+                 {in, "'k' must be", "[B, H, Lk, D] = [2, 3, *, 6]", "dtype of 'q'",
+                  "found [2, 3, 5, 7] float64"});
+  expect_refused(with("k", zeros("F32", {2, 3, 5, 6})), {},
+                 {in, "'k' must be", "found [2, 3, 5, 6] float32"});
   expect_refused(with("v", zeros("F64", {2, 3, 6, 2})), {},
-                 in + "tensor 'v' must be [B, H, Lk, Dv] = [2, 3, 5, *]");
+                 {in, "'v' must be", "[B, H, Lk, Dv] = [2, 3, 5, *]"});
   expect_refused(with("mask", zeros("BOOL", {2, 4, 5})), {},
-                 in + "tensor 'mask' must be bool or uint8, true = may see, broadcastable to "
-                      "[B, H, Lq, Lk] = [2, 3, 4, 5], found [2, 4, 5] bool");
-  expect_refused(with("mask", zeros("F64", {4, 5})), {}, in + "tensor 'mask' must be bool");
-  expect_refused(with("bias", zeros("F32", {4, 5})), {},
-                 in + "tensor 'bias' must be of the dtype of 'q'");
-  expect_refused(with("bias", zeros("F64", {3, 5})), {}, in + "tensor 'bias' must be");
+                 {in, "'mask' must be", "[B, H, Lq, Lk] = [2, 3, 4, 5]", "found [2, 4, 5] bool"});
+  expect_refused(with("mask", zeros("F64", {4, 5})), {}, {in, "'mask' must be bool"});
+  expect_refused(with("bias", zeros("F32", {4, 5})), {}, {in, "'bias' must be", "dtype of 'q'"});
+  expect_refused(with("bias", zeros("F64", {3, 5})), {}, {in, "'bias' must be"});
   const double hidden = -std::numeric_limits<double>::infinity();
   expect_refused(with("bias", raw("F64", {1, 1}, {hidden})), {},
-                 in + "tensor 'bias' holds 1 of 1 numbers that are not finite; hide keys with "
-                      "'mask'");
+                 {in, "tensor 'bias'", "not finite", "with 'mask'"});
   const double none = std::numeric_limits<double>::quiet_NaN();
   expect_refused(with("k", raw("F64", {1, 1}, {none})), {},
-                 in + "tensor 'k' holds 1 of 1 numbers that are not finite; replace them");
-  expect_refused(with("maks", zeros("BOOL", {4, 5})), {},
-                 in + "tensor 'maks' has no meaning here; did you mean 'mask'?");
+                 {in, "tensor 'k'", "not finite", "replace"});
+  expect_refused(with("maks", zeros("BOOL", {4, 5})), {}, {in, "'maks'", "did you mean 'mask'?"});
   expect_refused(with("parameters.scale", zeros("F64", {3})), {},
-                 in + "tensor 'parameters.scale': attention 'standard' has no such parameter; it "
-                      "has none");
+                 {in, "'parameters.scale'", "'standard' has no such parameter"});
 }
 
 TEST_F(AttentionApply, NamesWhatIsWrongWithTheCommandLine) {
   const RawFile file = projections();
-  expect_refused(file, {"--use", "qwest"}, "there is no attention 'qwest'; did you mean 'quest'?");
+  expect_refused(file, {"--use", "qwest"}, {"attention 'qwest'", "did you mean 'quest'?"});
   expect_refused(file, {"--use", "quest", "--option", "epps=1"},
-                 "argument 'epps=1': attention: unknown key 'epps' of attention 'quest'; did you "
-                 "mean 'eps'?");
+                 {"argument 'epps=1'", "key 'epps'", "attention 'quest'", "did you mean 'eps'?"});
   expect_refused(file, {"--use", "quest", "--option", "eps=2"},
-                 "argument 'eps=2': attention.eps: 2 is out of range");
-  expect_refused(file, {"--use", "quest", "--option", "eps"}, "argument 'eps': expected key=value");
-  expect_refused(file, {"--seed", "-1"}, "--seed: expected an integer >= 0, found -1");
-  expect_refused(file, {"--cusal"}, "unrecognised option '--cusal'");
+                 {"argument 'eps=2'", "attention.eps", "2 is out of range"});
+  expect_refused(file, {"--use", "quest", "--option", "eps"}, {"argument 'eps'", "key=value"});
+  expect_refused(file, {"--seed", "-1"}, {"--seed: ", "integer >= 0", "found -1"});
+  expect_refused(file, {"--cusal"}, {"unrecognised option '--cusal'"});
   Ended ended = attnlab({"attention", "apply", "--use", "quest"});
   EXPECT_EQ(ended.exit_code, 2);
   EXPECT_THAT(ended.err,
-              HasSubstr("attnlab attention: --in is missing\n  usage: attnlab attention "));
+              mentions("attnlab attention: --in", "missing", "usage: attnlab attention "));
   ended = attnlab({"attention", "aply"});
   EXPECT_EQ(ended.exit_code, 2);
-  EXPECT_THAT(ended.err, HasSubstr("unknown command 'attention aply'; did you mean 'apply'?"));
+  EXPECT_THAT(ended.err, mentions("'attention aply'", "did you mean 'apply'?"));
   EXPECT_THAT(must({"attention", "apply", "--help"}).out, HasSubstr("--option KEY=VALUE"));
 }
 
@@ -452,7 +446,7 @@ TEST_F(AttentionApply, WritesWhereItIsToldWhereverTheMechanismGoes) {
             applied(projections()).at("out").bytes);
   const Ended nowhere = apply_to("gone/x.safetensors");
   EXPECT_EQ(nowhere.exit_code, 2) << nowhere.story();
-  EXPECT_THAT(nowhere.err, HasSubstr("attnlab attention: gone/x.safetensors: cannot create"));
+  EXPECT_THAT(nowhere.err, mentions("gone/x.safetensors: ", "cannot create"));
 }
 
 TEST_F(AttentionApply, WritesToDevicesAndPipesAndThroughLinks) {
@@ -467,7 +461,7 @@ TEST_F(AttentionApply, WritesToDevicesAndPipesAndThroughLinks) {
   EXPECT_EQ(null.exit_code, 0) << null.story();
   EXPECT_TRUE(fs::is_character_file("/dev/null"));
   EXPECT_EQ(full.exit_code, 2) << full.story();
-  EXPECT_THAT(full.err, HasSubstr("/dev/full: cannot write: No space left on device"));
+  EXPECT_THAT(full.err, mentions("/dev/full: ", "No space left"));
   ASSERT_EQ(::mkfifo(at("fifo").c_str(), 0600), 0);
   const int reader = ::open(at("fifo").c_str(), O_RDWR | O_NONBLOCK);  // waits for no writer
   ASSERT_GE(reader, 0);
@@ -497,7 +491,7 @@ TEST_F(AttentionApply, NeverLeavesHalfAFileNorItsOwnInputOverwritten) {
         {"attention", "apply", "--use", "quest", "--in", "in.safetensors", "--out", out});
   };
   EXPECT_THAT(apply_to("./in.safetensors").err,
-              HasSubstr("is the input file itself; name another"));
+              mentions("in.safetensors", "input file", "another"));
   EXPECT_EQ(file_text(at("in.safetensors")), bytes);
   const Ended nowhere = apply_to("gone/out.safetensors");
   EXPECT_EQ(nowhere.exit_code, 2);

@@ -5,9 +5,12 @@ namespace attnlab::testing::bench_test {
 namespace {
 
 using nlohmann::json;
+using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 class Bench : public Workspace {
  protected:
@@ -81,7 +84,7 @@ TEST_F(Bench, TakesOptionsAndLabels) {
   EXPECT_EQ(named.at(0).at("attention"), "mine");
   EXPECT_EQ(named.at(1).at("attention"), "standard");
   EXPECT_THAT(bench({"{use: quest, eps: '${env:NO_SUCH_NAME}'}"}).err,
-              HasSubstr("the environment has no NO_SUCH_NAME"));
+              HasSubstr("environment has no NO_SUCH_NAME"));
   const Ended wrong = bench({"{use: quest, epz: 0.5}"});
   EXPECT_EQ(wrong.exit_code, 2);
   EXPECT_THAT(wrong.err, HasSubstr("did you mean 'eps'?"));
@@ -115,17 +118,18 @@ TEST_F(Bench, ComparesLinearMechanismsWithThemselvesAtAQuarterOfTheLength) {
     EXPECT_GT(bar.at("worst"), 0);
     EXPECT_THAT(bar.at("verdict"), AnyOf("holds", "unclear", "missed"));
   }
-  EXPECT_THAT(what, ElementsAre("linear: time at n = 64 over n = 16, forward",
-                                "linear: time at n = 64 over n = 16, forward + backward",
-                                "cosine: time at n = 64 over n = 16, forward",
-                                "cosine: time at n = 64 over n = 16, forward + backward"));
+  const auto bar = [](const std::string& name, const std::string& pass) {
+    return AllOf(StartsWith(name + ": "), mentions("n = 64", "n = 16"), EndsWith(", " + pass));
+  };
+  EXPECT_THAT(what, ElementsAre(bar("linear", "forward"), bar("linear", "forward + backward"),
+                                bar("cosine", "forward"), bar("cosine", "forward + backward")));
 }
 
 TEST_F(Bench, ComparesDoublyStochasticWithItsIterationsOfSoftmax) {
   const json out = report({"{use: doubly_stochastic, max_iter: 7}", "--shapes", "1x2x16x4"});
   ASSERT_EQ(out.at("bars").size(), 2U);
   for (const json& bar : out.at("bars")) {
-    EXPECT_THAT(bar.at("what"), HasSubstr("beyond matrix products over 7 softmax passes'"));
+    EXPECT_THAT(bar.at("what"), HasSubstr("7 softmax passes"));
     EXPECT_EQ(bar.at("limit"), 1);
     EXPECT_EQ(bar.at("shape"), "1×2×16×4");
     EXPECT_LE(bar.at("interval").at(0), bar.at("worst"));
@@ -150,8 +154,7 @@ TEST_F(Bench, GoesOnWhateverAMechanismThrows) {
   const json out = json::parse(ended.out);
   const json& cells = out.at("shapes").at(0).at("attentions");
   EXPECT_EQ(cells.at(0).at("absent").at("why"), "failed");
-  EXPECT_EQ(cells.at(0).at("absent").at("reason"),
-            "something that is not a std::exception was thrown");
+  EXPECT_THAT(cells.at(0).at("absent").at("reason"), HasSubstr("not a std::exception"));
   EXPECT_EQ(cells.at(1).at("absent").at("why"), "failed");
   EXPECT_EQ(cells.at(1).at("absent").at("reason"), "first line forged line");
   expect_times(cells.at(2).at("forward"));
@@ -171,20 +174,18 @@ TEST_F(Bench, NamesTheKernelThatIsTaken) {
 TEST_F(Bench, RefusesShapesThatNoMachineHolds) {
   const Ended ended = bench({"quest", "--shapes", "1x1x16000000000x4"});
   EXPECT_EQ(ended.exit_code, 2);
-  EXPECT_THAT(ended.err,
-              HasSubstr("1×1×16000000000×4: standard attention, which all are compared"));
-  EXPECT_THAT(ended.err, HasSubstr("GiB are free"));
+  EXPECT_THAT(ended.err, mentions("1×1×16000000000×4: ", "standard attention", "GiB are free"));
   const Ended beyond = bench({"quest", "--shapes", "1x1x10000000000000000x64"});
   EXPECT_EQ(beyond.exit_code, 2);
-  EXPECT_THAT(beyond.err, HasSubstr("would need about 4294967296.0 GiB"));
+  EXPECT_THAT(beyond.err, HasSubstr("4294967296.0 GiB"));
 }
 
 TEST_F(Bench, PrintsATableForPeople) {
   const Ended ended = bench({"standard", "quest", "--shapes", "1x2x16x8"});
   EXPECT_EQ(ended.exit_code, 0) << ended.story();
-  for (const char* part : {"LibTorch", "n = 16 (1×2×16×8): matrix products at", "GFLOP/s",
-                           "\n  standard   headwise", "\n  quest      headwise", "\nlimits\n",
-                           "quest: time over standard's, forward: at most 1.05; worst"}) {
+  for (const char* part : {"LibTorch", "n = 16 (1×2×16×8): ", "GFLOP/s", "\n  standard   headwise",
+                           "\n  quest      headwise", "\nlimits\n",
+                           "quest: time over standard's, forward", "at most 1.05"}) {
     EXPECT_THAT(ended.out, HasSubstr(part));
   }
 }

@@ -36,23 +36,27 @@ class BrokenPlugins : public Workspace {
 
 TEST_F(BrokenPlugins, AreExplainedByList) {
   const Ended ended = must({"list", "--explain"}, environment());
-  const auto refused = [](const std::string& path, const std::string& reason) {
-    return HasSubstr("    refused  " + path + ": " + reason);
+  // What the line says that refuses the file.
+  const auto refused = [&](const std::string& path) {
+    const std::string before = "    refused  " + path + ": ";
+    const std::size_t place = ended.out.find(before);
+    EXPECT_NE(place, std::string::npos) << path;
+    if (place == std::string::npos) return std::string();
+    const std::size_t begin = place + before.size();
+    return ended.out.substr(begin, ended.out.find('\n', begin) - begin);
   };
-  const std::string remedy = "; rebuild it with attnlab_add_plugin(), or remove the file\n";
-  EXPECT_THAT(ended.out,
-              AllOf(refused(broken_plugins() + "/no_manifest.so",
-                            "has no section .attnlab.manifest" + remedy),
-                    refused(broken_plugins() + "/manifest_is_no_json.so", "invalid manifest: "),
-                    refused(broken_plugins() + "/manifest_lacks_fields.so", "invalid manifest: "),
-                    refused(strange("text.so"), "is not an ELF file" + remedy),
-                    refused(strange("half.so"), "is cut short: "),
-                    refused(strange("attention/quest.so"),
-                            "was built for another host: contract: expected " +
-                                std::to_string(kContractVersion) +
-                                ", found 7; "
-                                "rebuild it: cmake -S SOURCE -B BUILD -DCMAKE_PREFIX_PATH=" +
-                                build_tree() + " && cmake --build BUILD\n")));
+  EXPECT_THAT(refused(broken_plugins() + "/no_manifest.so"),
+              mentions(".attnlab.manifest", "attnlab_add_plugin()", "remove the file"));
+  for (const char* file : {"/manifest_is_no_json.so", "/manifest_lacks_fields.so"}) {
+    EXPECT_THAT(refused(broken_plugins() + file), HasSubstr("invalid manifest: "));
+  }
+  EXPECT_THAT(refused(strange("text.so")),
+              mentions("not an ELF file", "attnlab_add_plugin()", "remove the file"));
+  EXPECT_THAT(refused(strange("half.so")), HasSubstr("cut short"));
+  EXPECT_THAT(refused(strange("attention/quest.so")),
+              mentions("contract: expected " + std::to_string(kContractVersion), "found 7",
+                       "cmake -S SOURCE -B BUILD -DCMAKE_PREFIX_PATH=" + build_tree(),
+                       "cmake --build BUILD"));
   EXPECT_THAT(ended.out, HasSubstr("  " + broken_plugins() + " (ATTNLAB_PLUGIN_PATH)\n"));
   EXPECT_THAT(ended.out, HasSubstr("/plugins (project): no such folder\n"));
   EXPECT_THAT(ended.out,
@@ -65,7 +69,7 @@ TEST_F(BrokenPlugins, AreListedForProgramsAndOnStandardError) {
   const json listed = json::parse(must({"list", "--json"}, environment()).out);
   EXPECT_EQ(listed.at("refused").size(), 6U);
   const Ended plain = must({"list"}, environment());
-  EXPECT_THAT(plain.err, HasSubstr("refused: " + strange("text.so") + ": is not an ELF file"));
+  EXPECT_THAT(plain.err, mentions("refused: " + strange("text.so"), "not an ELF file"));
   EXPECT_THAT(plain.out, HasSubstr("standard"));
 }
 
@@ -77,12 +81,12 @@ TEST_F(BrokenPlugins, DoNotDisturbARunThatDoesNotNameThem) {
 TEST_F(BrokenPlugins, EndARunThatNamesThemBeforeItBegins) {
   const Environment env = environment();
   for (const auto& [name, reason] : std::map<std::string, std::string>{
-           {"entry_throws", "its entry threw an exception: no licence server"},
-           {"changes_default_dtype", "changes LibTorch's default dtype of the whole process"},
-           {"unresolved_symbol", "cannot be loaded: undefined symbol: attnlab_test_nowhere"}}) {
+           {"entry_throws", "no licence server"},
+           {"changes_default_dtype", "default dtype"},
+           {"unresolved_symbol", "undefined symbol: attnlab_test_nowhere"}}) {
     must({"validate", "tiny.yaml", "attention=" + name}, env);
     EXPECT_THAT(refusal({"run", "tiny.yaml", "attention=" + name}, env),
-                HasSubstr(broken_plugins() + "/" + name + ".so: " + reason));
+                mentions(broken_plugins() + "/" + name + ".so: ", reason));
     EXPECT_FALSE(exists("runs"));
   }
 }
@@ -91,26 +95,26 @@ TEST_F(BrokenPlugins, ThatThrowNumbersDoNotAbortTheProgram) {
   const Ended built =
       attnlab({"run", "tiny.yaml", "attention=factory_throws_number"}, environment());
   EXPECT_EQ(built.exit_code, 2) << built.story();
-  EXPECT_THAT(built.err, HasSubstr(broken_plugins() +
-                                   "/factory_throws_number.so: attention "
-                                   "'factory_throws_number': cannot be built: it threw something "
-                                   "that is not a std::exception"));
+  EXPECT_THAT(built.err, mentions(broken_plugins() + "/factory_throws_number.so: ",
+                                  "attention 'factory_throws_number'", "cannot be built",
+                                  "not a std::exception"));
   const Ended run =
       attnlab({"run", "tiny.yaml", "attention=throws_number_in_forward"}, environment());
   EXPECT_EQ(run.exit_code, 1) << run.story();
   const std::string folder = run_folder("tiny/throws_number_in_forward");
-  const std::string thrown = "something that is not a std::exception was thrown";
-  EXPECT_THAT(run.err, HasSubstr(": the run failed: " + thrown + "\n"));
+  const std::string reason = status_of(folder).at("reason");
+  EXPECT_THAT(reason, HasSubstr("not a std::exception"));
+  EXPECT_THAT(run.err, HasSubstr("failed: " + reason + "\n"));
   EXPECT_EQ(status_of(folder).at("state"), "failed");
-  EXPECT_EQ(status_of(folder).at("reason"), thrown);
 }
 
 TEST_F(BrokenPlugins, AreNamedWhenAnExperimentAsksForThem) {
   const Ended ended = attnlab({"validate", "tiny.yaml", "attention=no_manifest"}, environment());
   EXPECT_EQ(ended.exit_code, 2);
-  EXPECT_EQ(ended.err, "argument 'attention=no_manifest': attention: " + broken_plugins() +
-                           "/no_manifest.so: has no section .attnlab.manifest; rebuild it with "
-                           "attnlab_add_plugin(), or remove the file\n");
+  EXPECT_THAT(ended.err, says_lines({{"argument 'attention=no_manifest': attention: ",
+                                      broken_plugins() + "/no_manifest.so: ", ".attnlab.manifest",
+                                      "attnlab_add_plugin()", "remove the file"},
+                                     {}}));
 }
 
 TEST_F(BrokenPlugins, OfOneNameAreBothRefused) {
@@ -118,8 +122,7 @@ TEST_F(BrokenPlugins, OfOneNameAreBothRefused) {
   folder_.write("plugins/mine.so", file_text(quest));
   const std::string mine = fs::canonical(folder_.path()).string() + "/plugins/mine.so";
   EXPECT_THAT(refusal({"validate", "tiny.yaml", "attention=quest"}),
-              HasSubstr("attention 'quest' is provided by more than one file: " + mine + " and " +
-                        quest + "; remove or rename one of them"));
+              mentions("attention 'quest'", "more than one file", mine, quest, "remove or rename"));
   EXPECT_THAT(must({"list", "attention"}).out,
               AllOf(HasSubstr("\n  standard "), Not(HasSubstr("\n  quest "))));
 }

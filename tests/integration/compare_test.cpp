@@ -85,9 +85,8 @@ TEST_F(CompareCommand, RefusesRunsThatDifferInMoreThanTheAttention) {
   const Ended refused = attnlab({"compare", "runs"});
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_EQ(refused.out, "");
-  EXPECT_THAT(refused.err,
-              AllOf(HasSubstr("tiny: train.epochs is 2 in standard (seed 0); 3 in quest (seed 0)"),
-                    HasSubstr("--allow-differences")));
+  EXPECT_THAT(refused.err, mentions("tiny: train.epochs", "2 in standard (seed 0)",
+                                    "3 in quest (seed 0)", "--allow-differences"));
   EXPECT_THAT(must({"compare", "runs", "--allow-differences"}).out,
               AllOf(HasSubstr("NOT A FAIR COMPARISON"), HasSubstr("train.epochs is 2"),
                     HasSubstr("too few pairs")));
@@ -99,12 +98,12 @@ TEST_F(CompareCommand, SaysWhyNumbersAreMissing) {
   made_run("quest", 0, {RunState::diverged, 3, 8, 1, 1, {}, "the loss is nan at step 3"});
   made_run("quest", 1, {RunState::interrupted, 3, 8, 1, 1, {}, ""});
   EXPECT_THAT(must({"compare", "runs"}).out,
-              AllOf(HasSubstr("tiny/quest seed 0: diverged: the loss is nan at step 3"),
-                    HasSubstr("tiny/quest seed 1: interrupted")));
+              mentions("tiny/quest seed 0: diverged: ", "loss is nan at step 3",
+                       "tiny/quest seed 1: interrupted"));
 }
 
 TEST_F(CompareCommand, NamesWhatItCannotUse) {
-  EXPECT_THAT(refusal({"compare", "nowhere"}), HasSubstr("nowhere: there is no such folder"));
+  EXPECT_THAT(refusal({"compare", "nowhere"}), mentions("nowhere: ", "no such folder"));
   made_run("standard", 0, done(0.5, 1));
   EXPECT_THAT(refusal({"compare", "runs", "--test", "wilcoxson"}),
               HasSubstr("did you mean 'wilcoxon'?"));
@@ -121,7 +120,7 @@ TEST_F(CompareCommand, SaysWhatToDoWhereNoRunIsOfThePresentSuite) {
        {Words{"compare", "runs"}, Words{"power", "runs", "--difference", "1"}}) {
     const Ended refused = attnlab(words);
     EXPECT_EQ(refused.exit_code, 2) << words.front();
-    EXPECT_THAT(refused.err, HasSubstr("runs: no run belongs to the present suite; run the suite"))
+    EXPECT_THAT(refused.err, mentions("runs: ", "no run", "present suite", "run the suite"))
         << words.front();
   }
 }
@@ -170,7 +169,7 @@ TEST_F(CompareCommand, FollowsARealSuite) {
                 "[tiny.yaml]\nseeds: [0, 1]\nset: {train: {epochs: 1}}\n"
                 "compare: {test: t, correct: none, metric: nll}\n");
   const Ended suite = must({"suite", "pair.yaml"});
-  EXPECT_THAT(suite.out, HasSubstr("Comparison of nll (lower is better) with quest"));
+  EXPECT_THAT(suite.out, mentions("Comparison of nll", "with quest"));
   const json written = json::parse(file_text(at("runs/pair/comparison.json")));
   EXPECT_EQ(written.at("test"), "t");
   EXPECT_EQ(written.at("baseline"), "quest");
@@ -193,7 +192,8 @@ TEST_F(CompareCommand, FollowsARealSuite) {
   const json later = json::parse(must({"compare", "runs/pair", "--json"}).out);
   EXPECT_EQ(later.at("runs"), 4);
   ASSERT_EQ(later.at("notes").size(), 1U) << later.at("notes");
-  EXPECT_THAT(later.at("notes")[0].get<std::string>(), HasSubstr("runs/pair: 4 runs are left out"));
+  EXPECT_THAT(later.at("notes")[0].get<std::string>(),
+              mentions("runs/pair: ", "4 runs", "left out"));
 }
 
 TEST_F(CompareCommand, SaysBeforehandThatSeedsAreTooFew) {
@@ -202,15 +202,14 @@ TEST_F(CompareCommand, SaysBeforehandThatSeedsAreTooFew) {
       "schema: 1\nattentions: [standard, quest]\nexperiments: [tiny.yaml]\nseeds: [0]\n"
       "set: {train: {epochs: 1}}\ncompare: {test: wilcoxon, pair: seed, correct: holm}\n");
   const Ended ended = must({"suite", "pair.yaml", "seeds=[0, 1]"});
-  EXPECT_LT(ended.out.find("2 paired seeds cannot go below p = 0.5"), ended.out.find("starts"))
-      << ended.story();
+  EXPECT_THAT(ended.out, HasSubstr("2 paired seeds"));
+  EXPECT_LT(ended.out.find("below p = 0.5"), ended.out.find("starts")) << ended.story();
   folder_.write("bad.yaml",
                 "schema: 1\nattentions: [standard]\nexperiments: [tiny.yaml]\n"
                 "compare: {test: wilcoxon, pare: seed}\n");
   const Ended bad = attnlab({"validate", "bad.yaml"});
   EXPECT_EQ(bad.exit_code, 2);
-  EXPECT_THAT(bad.err, AllOf(HasSubstr("bad.yaml:4:27: compare: unknown key 'pare'"),
-                             HasSubstr("did you mean 'pair'?")));
+  EXPECT_THAT(bad.err, mentions("bad.yaml:4:27: compare: ", "'pare'", "did you mean 'pair'?"));
 }
 
 }  // namespace

@@ -16,12 +16,13 @@ class Config : public Workspace {};
 
 TEST_F(Config, ExplainShowsEachStepWithItsPlace) {
   folder_.write("mine.yaml", "schema: 1\nextends: tiny.yaml\ntrain: {epochs: 5, log_every-: }\n");
-  EXPECT_EQ(must({"config", "explain", "mine.yaml", "train.epochs", "train.epochs=7"}).out,
-            "train.epochs = 7\n"
-            "  # int >= 1: passes over the training split\n"
-            "  tiny.yaml:6:17             2\n"
-            "  mine.yaml:3:17             5\n"
-            "  argument 'train.epochs=7'  7\n");
+  EXPECT_THAT(must({"config", "explain", "mine.yaml", "train.epochs", "train.epochs=7"}).out,
+              says_lines({{"train.epochs = 7"},
+                          {"  # int >= 1: "},
+                          {"  tiny.yaml:6:17             2"},
+                          {"  mine.yaml:3:17             5"},
+                          {"  argument 'train.epochs=7'  7"},
+                          {}}));
   EXPECT_THAT(must({"config", "explain", "mine.yaml", "train.log_every"}).out,
               HasSubstr("  mine.yaml:3:20    (removed)\n  default of train  10\n"));
   const json steps =
@@ -33,13 +34,13 @@ TEST_F(Config, ExplainHelpsWithFilesThatAreWrong) {
   folder_.write("bad.yaml", "schema: 1\nextends: tiny.yaml\ntrain: {epochs: \"${nobody}\"}\n");
   const Ended ended = attnlab({"config", "explain", "bad.yaml", "train.epochs"});
   EXPECT_EQ(ended.exit_code, 2);
-  EXPECT_EQ(ended.out,
-            "train.epochs is not there\n"
-            "  # int >= 1: passes over the training split\n"
-            "  tiny.yaml:6:17  2\n"
-            "  bad.yaml:3:17   ${nobody}\n"
-            "    nobody is not there\n");
-  EXPECT_THAT(ended.err, HasSubstr("bad.yaml:3:17: ${nobody}: there is no 'nobody'"));
+  EXPECT_THAT(ended.out, says_lines({{"train.epochs", "not there"},
+                                     {"  # int >= 1: "},
+                                     {"  tiny.yaml:6:17  2"},
+                                     {"  bad.yaml:3:17   ${nobody}"},
+                                     {"    nobody", "not there"},
+                                     {}}));
+  EXPECT_THAT(ended.err, mentions("bad.yaml:3:17: ${nobody}: ", "no 'nobody'"));
 }
 
 TEST_F(Config, DiffShowsOnlyWhatDiffersAndWhereItCameFrom) {
@@ -81,15 +82,14 @@ TEST_F(Config, DiffAndExplainReadRunFolders) {
 
 TEST_F(Config, RefusesUnknownCommandsWithASuggestion) {
   EXPECT_THAT(attnlab({"config", "explian"}).err,
-              HasSubstr("unknown command 'config explian'; did you mean 'explain'?"));
+              mentions("'config explian'", "did you mean 'explain'?"));
   EXPECT_THAT(must({"config", "--help"}).out, HasSubstr("attnlab config schema"));
 }
 
 TEST_F(Config, SaysThatAWordWithAnEqualsSignIsNoFile) {
   folder_.write("a=b.yaml", "schema: 1\nextends: tiny.yaml\n");
   EXPECT_THAT(refusal({"config", "show", "a=b.yaml"}),
-              HasSubstr("FILE is missing: 'a=b.yaml' is read as key=value, which "
-                        "changes a value; a file of that name is given as ./a=b.yaml"));
+              mentions("FILE is missing", "'a=b.yaml'", "key=value", "./a=b.yaml"));
   EXPECT_THAT(must({"config", "show", "./a=b.yaml"}).out, HasSubstr("schema: 1"));
   EXPECT_THAT(attnlab({"config", "show"}).err, HasSubstr("FILE is missing\n  usage: "));
 }
@@ -198,15 +198,15 @@ TEST_F(ConfigSchema, RefusesWhatValidateRefuses) {
   const std::vector<std::pair<std::string, std::string>> wrong = {
       {"tarin: {epochs: 3}\n", "'tarin'"},
       {"model: {use: vit, depht: 6}\n", "'depht'"},
-      {"attention: {use: quest, eps: 2}\n", "2 is greater than the maximum of 1"},
-      {"train: {epochs: 0}\n", "0 is less than the minimum of 1"},
+      {"attention: {use: quest, eps: 2}\n", "maximum of 1"},
+      {"train: {epochs: 0}\n", "minimum of 1"},
       {"train: {epochs: many}\n", "'many'"},
       {"train: {device: tpu}\n", "'tpu'"},
       {"model: {use: vti}\n", "'vti'"},
       {"attention: qest\n", "'qest'"},
-      {"seeds: [0, -1]\n", "-1 is less than the minimum of 0"},
-      {"seeds+: 3\n", "3 is not of type 'array'"},
-      {"train: {epochs-: 3}\n", "3 is not of type 'null'"},
+      {"seeds: [0, -1]\n", "minimum of 0"},
+      {"seeds+: 3\n", "not of type 'array'"},
+      {"train: {epochs-: 3}\n", "not of type 'null'"},
       {"train: {optimizer: {lr: fast}}\n", "'fast'"},
       {"schema: 2\n", "1 was expected"},
   };

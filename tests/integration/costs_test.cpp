@@ -67,7 +67,7 @@ TEST_F(Costs, OfASuiteAreMatchedByAnOption) {
   };
   EXPECT_NEAR(parameters("indirect"), parameters("standard"), 0.01 * parameters("standard"));
   EXPECT_THAT(must({"config", "explain", run_folder("s/tiny/indirect"), "model.mlp_ratio"}).out,
-              HasSubstr("match of parameters with standard"));
+              mentions("match of parameters", "standard"));
   const json compared = json::parse(must({"compare", "runs/s", "--json"}).out);
   EXPECT_EQ(compared.at("fair"), true);
   ASSERT_EQ(compared.at("matched").size(), 1U);

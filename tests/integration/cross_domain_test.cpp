@@ -103,8 +103,7 @@ TEST_F(CrossDomain, RunsFromItsBeginningToItsPage) {
 
 TEST_F(CrossDomain, UsesStoredResultsElsewhereAndRunsOnlyWhatIsNew) {
   const Words small = {"suite", "every.yaml", "experiments=[clean.yaml]", "seeds=[0,1]"};
-  EXPECT_THAT(must(small).err, HasSubstr("kept; what is not finished is run"))
-      << "nothing is stored yet";
+  EXPECT_THAT(must(small).err, mentions("kept", "not finished")) << "nothing is stored yet";
   const Ended kept = must({"runs", "store", "runs/every", "--to", "kept"});
   EXPECT_THAT(kept.out, HasSubstr("kept: 4 runs stored"));
   const auto with = [&](Words words) {
@@ -130,8 +129,7 @@ TEST_F(CrossDomain, UsesStoredResultsElsewhereAndRunsOnlyWhatIsNew) {
   EXPECT_EQ(locks_below("there/every/clean/quest"), 0) << "it was not made here";
   EXPECT_EQ(locks_below("there/every/clean/qnorm"), 2);
   EXPECT_THAT(must({"compare", "there/every"}).out,
-              HasSubstr("stored results, not made here: quest, standard, each (clean: "
-                        "2 runs, seeds 0, 1)"));
+              mentions("stored results", "quest, standard", "clean: 2 runs, seeds 0, 1"));
   const Ended changed = must(with({"--out", "other", "set.train.epochs=1", "--dry-run"}));
   EXPECT_THAT(changed.err, HasSubstr("the configuration changed"));
 }
@@ -142,7 +140,7 @@ TEST_F(CrossDomain, ARunThatCannotBeStoredDoesNotKeepTheOthersBack) {
   fs::remove(first + "/lock.json");
   const Ended ended = attnlab({"runs", "store", "runs/every", "--to", "kept"});
   EXPECT_EQ(ended.exit_code, 3);
-  EXPECT_THAT(ended.out, HasSubstr("kept: 1 run stored, 1 cannot be stored"));
+  EXPECT_THAT(ended.out, mentions("kept: ", "1 run stored", "1 cannot be stored"));
   EXPECT_THAT(ended.err, AllOf(HasSubstr(first.substr(first.find("runs/every"))),
                                HasSubstr("has no lock.json")));
 }
@@ -166,8 +164,7 @@ TEST_F(CrossDomain, AStoredRunOfOtherVersionsIsOverwrittenByWordAlone) {
   EXPECT_EQ(file_text(file), before);
   const std::string newer = R"({"schema": 2})";  // of an attnlab to come
   std::ofstream(file) << newer;
-  EXPECT_THAT(attnlab(store).err, AllOf(HasSubstr("of another form than this attnlab reads"),
-                                        HasSubstr("--replace overwrites")));
+  EXPECT_THAT(attnlab(store).err, mentions("another form", "--replace"));
   EXPECT_EQ(file_text(file), newer);
   Words replace = store;
   replace.push_back("--replace");
@@ -192,8 +189,7 @@ TEST_F(CrossDomain, TheQuickFormSaysLoudlyThatItProvesNothing) {
               HasSubstr("*** WARNING: one seed proves nothing ***"));
   const std::string html = file_text(at("runs/every_quick/page.html"));
   EXPECT_THAT(html, HasSubstr("WARNING: one seed proves nothing"));
-  EXPECT_THAT(refusal({"suite", "every_quick.yaml", "--quick"}),
-              HasSubstr("this suite has no quick form"));
+  EXPECT_THAT(refusal({"suite", "every_quick.yaml", "--quick"}), HasSubstr("no quick form"));
 }
 
 TEST_F(CrossDomain, ACardHasManifestConformanceAndResults) {
@@ -202,7 +198,7 @@ TEST_F(CrossDomain, ACardHasManifestConformanceAndResults) {
       must({"card", "quest", "--runs", "runs/every", "--no-test"}).out,
       AllOf(HasSubstr("# quest"), HasSubstr("softmax(Q K̄ᵀ) V"), HasSubstr("honours: "),
             HasSubstr("Not asked here"), HasSubstr("difference to standard"), HasSubstr("toy")));
-  EXPECT_THAT(refusal({"card", "vit"}), HasSubstr("'vit' is a model; cards are of attentions"));
+  EXPECT_THAT(refusal({"card", "vit"}), mentions("'vit' is a model", "attentions"));
 }
 
 TEST_F(CrossDomain, ACardHasTheOutcomeOfTheConformanceTest) {

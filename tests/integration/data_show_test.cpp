@@ -47,7 +47,7 @@ constexpr int kWide = 3 * 28 + 6, kHigh = 3 * 28 + 12 + 6;
 
 TEST_F(DataShow, LaysImagesOfASplitSideBySide) {
   EXPECT_THAT(must({"data", "show", "changed.yaml"}).out,
-              HasSubstr("changed-train.png: 12 images of the train split"));
+              mentions("changed-train.png: ", "12 images", "train split"));
   EXPECT_EQ(size_of("changed-train.png"), std::make_pair(6 + 4 * kWide, 6 + 3 * kHigh));
   must({"data", "show", "changed.yaml", "--split", "test", "--images", "3", "--out", "deep/t.png"});
   EXPECT_EQ(size_of("deep/t.png"), std::make_pair(6 + 2 * kWide, 6 + 2 * kHigh));
@@ -85,11 +85,11 @@ TEST_F(DataShow, PutsAugmentedVersionsBesideEachImage) {
 
 TEST_F(DataShow, RefusesWhatIsNotThere) {
   EXPECT_THAT(refusal({"data", "show", "changed.yaml", "--split", "tests"}),
-              HasSubstr("expected train, validation or test, found 'tests'"));
+              mentions("train, validation or test", "found 'tests'"));
   EXPECT_THAT(refusal({"data", "show", "changed.yaml", "--split", "test", "--augmented", "2"}),
-              HasSubstr("only the training split is augmented"));
+              HasSubstr("only the training split"));
   EXPECT_THAT(refusal({"data", "show", "changed.yaml", "--images", "0"}),
-              HasSubstr("expected a number from 1 to 1000"));
+              HasSubstr("from 1 to 1000"));
   EXPECT_NE(attnlab({"data", "show", "changed.yaml", "--split", "validation"}).exit_code, 0);
   EXPECT_FALSE(exists("changed-validation.png"));
 }

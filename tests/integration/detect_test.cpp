@@ -141,7 +141,7 @@ TEST_F(Detect, NamesTheClassesOfAClosedSet) {
   must({"detect", run, "--image", "odd\xff.png", "--out", "odd"});
   EXPECT_EQ(written("odd").at("pictures")[0].at("file"), "odd\xef\xbf\xbd.png");
   EXPECT_THAT(refusal({"detect", run, "--prompt", "one.png", "--image", "one.png"}),
-              HasSubstr("--prompt: this detector knows its classes"));
+              mentions("--prompt: ", "knows its classes"));
 }
 
 TEST_F(Detect, LeavesOutBoxesThatAreNoNumbers) {
@@ -179,7 +179,7 @@ TEST_F(Detect, ShowsTestExamplesOnTheReportsPage) {
   }
   must({"report", "runs/pairs", "--baseline", "standard", "-o", "page.html"});
   const std::string page = file_text(at("page.html"));
-  EXPECT_THAT(page, HasSubstr("Boxes and the attention of one query"));
+  EXPECT_THAT(page, mentions("Boxes", "attention of one query"));
   EXPECT_THAT(page, HasSubstr("pairs, test example 0: "));
 }
 
@@ -187,7 +187,7 @@ TEST_F(Detect, NeverDrawsOverAPictureThatItReads) {
   const std::string run = trained("closed", "plain", "object_detection", "false");
   const std::string before = file_text(at("one.png"));
   EXPECT_THAT(refusal({"detect", run, "--image", "one.png", "--out", "."}),
-              HasSubstr("--out .: would write over one.png; choose another folder"));
+              mentions("--out .: ", "over one.png", "another folder"));
   EXPECT_EQ(file_text(at("one.png")), before);
 }
 
@@ -213,11 +213,11 @@ TEST_F(Detect, RefusesWhatDoesNotFit) {
   EXPECT_THAT(refusal(with({"one.png", "--score", "2"})), HasSubstr("--score: 2"));
   EXPECT_THAT(refusal(with({"one.png", "--most", "0"})), HasSubstr("--most: 0"));
   EXPECT_THAT(attnlab(with({"no.png"})).err, HasSubstr("no.png"));
-  EXPECT_THAT(attnlab(with({"pairs.yaml"})).err, HasSubstr("pairs.yaml: is not an image"));
+  EXPECT_THAT(attnlab(with({"pairs.yaml"})).err, mentions("pairs.yaml: ", "not an image"));
   EXPECT_FALSE(exists("detections"));
   must({"run", "tiny.yaml"});
   EXPECT_THAT(refusal({"detect", run_folder("tiny/standard"), "--image", "one.png"}),
-              HasSubstr("take a run of a detector"));
+              HasSubstr("run of a detector"));
 }
 
 }  // namespace

@@ -17,10 +17,11 @@ using ::testing::IsEmpty;
 
 class BadInput : public Workspace {
  protected:
-  /// `run` refuses with exit code 2 and exactly this, and leaves nothing behind.
-  void expect_refused(const Words& words, const std::string& message) {
-    const Ended ended = refused(words);
-    EXPECT_EQ(ended.err, "attnlab run: " + message + "\n");
+  /// `run` refuses with exit code 2 and so many lines that say this, and leaves nothing behind.
+  void expect_refused(const Words& words, std::vector<Words> lines) {
+    lines.front().insert(lines.front().begin(), "attnlab run: ");
+    lines.emplace_back();  // behind the last line's end
+    EXPECT_THAT(refused(words).err, says_lines(lines));
   }
   Ended refused(Words words) {
     words.insert(words.begin(), "run");
@@ -46,12 +47,12 @@ class BadInput : public Workspace {
                   "schema: 1\nextends: tiny.yaml\n"
                   "model: {patch_size: 4}\ndataset: {use: idx_images, root: data}\n");
   }
-  void expect_corrupt(const std::string& file, const std::string& bytes,
-                      const std::string& message) {
+  void expect_corrupt(const std::string& file, const std::string& bytes, Words said) {
     write_idx_experiment();
     must({"run", "idx.yaml", "--dry-run"});
     folder_.write("data/" + file, bytes);
-    expect_refused({"idx.yaml"}, "data/" + file + ": " + message);
+    said.push_back("data/" + file + ": ");
+    expect_refused({"idx.yaml"}, {said});
   }
 };
 
@@ -63,71 +64,71 @@ TEST_F(BadInput, ReportsEveryProblemAtOnceWithItsPlace) {
                 "train:\n  bach_size: 8\n  epochs: 010\n  batch_size: 0\n"
                 "  schedule: {shape: cosin}\n"
                 "seeds: 3\n");
-  expect_refused(
-      {"bad.yaml"},
-      "bad.yaml:10:8: seeds: expected a list, found 3; [3] is a list of one\nbad.yaml:4:9: model: "
-      "unknown key 'dmi' of model 'vit'; did you mean 'dim'?\nbad.yaml:4:25: model.depth: expected "
-      "an integer, found deep\nbad.yaml:3:1: unknown key 'modle' of an experiment; did you mean "
-      "'model'?\nbad.yaml:6:3: train: unknown key 'bach_size' of train; did you mean "
-      "'batch_size'?\nbad.yaml:7:11: train.epochs: expected an integer, found \"010\"; leading "
-      "zeros are not allowed, did you mean '10'?\nbad.yaml:8:15: train.batch_size: 0 is out of "
-      "range; expected int >= 1\nbad.yaml:9:21: train.schedule.shape: 'cosin' is not one of "
-      "cosine, constant, step, polynomial, onecycle, inverse_root; did you mean 'cosine'?");
+  expect_refused({"bad.yaml"},
+                 {{"bad.yaml:10:8: seeds: ", "expected a list", "found 3", "[3]"},
+                  {"bad.yaml:4:9: model: ", "'dmi'", "model 'vit'", "did you mean 'dim'?"},
+                  {"bad.yaml:4:25: model.depth: ", "expected an integer", "found deep"},
+                  {"bad.yaml:3:1: ", "'modle'", "did you mean 'model'?"},
+                  {"bad.yaml:6:3: train: ", "'bach_size'", "did you mean 'batch_size'?"},
+                  {"bad.yaml:7:11: train.epochs: ", "expected an integer", "found \"010\"",
+                   "leading zeros", "did you mean '10'?"},
+                  {"bad.yaml:8:15: train.batch_size: ", "0 is out of range", "int >= 1"},
+                  {"bad.yaml:9:21: train.schedule.shape: ", "'cosin'", "inverse_root",
+                   "did you mean 'cosine'?"}});
 }
 
 TEST_F(BadInput, NamesTheArgumentThatIsWrong) {
   expect_refused({"tiny.yaml", "train.optimizer.lr=fast"},
-                 "argument 'train.optimizer.lr=fast': train.optimizer.lr: expected a number, found "
-                 "fast");
+                 {{"argument 'train.optimizer.lr=fast': train.optimizer.lr: ", "expected a number",
+                   "found fast"}});
 }
 
 TEST_F(BadInput, AsksForMandatoryValues) {
   folder_.write("open.yaml", "schema: 1\nextends: tiny.yaml\nmodel:\n  dim: ???\n");
   expect_refused({"open.yaml"},
-                 "open.yaml:4:8: model.dim: a value must be given here (int in [0, 16777216])");
+                 {{"open.yaml:4:8: model.dim: ", "must be given", "int in [0, 16777216]"}});
   must({"run", "open.yaml", "model.dim=16", "--dry-run"});
 }
 
 TEST_F(BadInput, NamesAnUnknownPluginAndItsNeighbour) {
   folder_.write("bad.yaml", "schema: 1\nextends: tiny.yaml\nattention: {use: qwest}\n");
-  expect_refused({"bad.yaml"},
-                 "bad.yaml:3:18: attention: there is no attention 'qwest'; did you mean 'quest'? "
-                 "(attnlab list --explain shows where was looked)");
+  expect_refused({"bad.yaml"}, {{"bad.yaml:3:18: attention: ", "'qwest'", "did you mean 'quest'?",
+                                 "attnlab list --explain"}});
 }
 
 TEST_F(BadInput, NamesAnOptionThatOnlyThePluginKnowsToBeWrong) {
   folder_.write("bad.yaml", "schema: 1\nextends: tiny.yaml\nmodel: {heads: 3}\n");
   expect_refused({"bad.yaml"},
-                 "bad.yaml:3:16: model 'vit': heads: 3 heads do not divide dim 16; change either");
+                 {{"bad.yaml:3:16: model 'vit': heads: ", "3 heads", "divide dim 16"}});
 }
 
 TEST_F(BadInput, RefusesAnEpochWithoutEndBeforeItTakesMemory) {
   const Ended ended = refused({"tiny.yaml", "train.batching.repeat=1000000000"});
-  EXPECT_THAT(ended.err, AllOf(HasSubstr("argument 'train.batching.repeat=1000000000': "
-                                         "train.batching.repeat: 1000000000 times "),
-                               HasSubstr("repeat them less often")));
+  EXPECT_THAT(ended.err,
+              mentions("argument 'train.batching.repeat=1000000000': train.batching.repeat: ",
+                       "1000000000 times ", "less often"));
 }
 
 TEST_F(BadInput, RefusesPathsThatAreEmpty) {
-  expect_refused({"tiny.yaml", "--out", ""}, "--out: is empty; give --out DIR, or leave it out");
+  expect_refused({"tiny.yaml", "--out", ""}, {{"--out: is empty", "--out DIR"}});
   EXPECT_THAT(refusal({"eval", "some/run", "--examples", ""}),
-              HasSubstr("--examples: is empty; give --examples PATH, or leave it out"));
+              mentions("--examples: is empty", "--examples PATH"));
   EXPECT_THAT(refusal({"detect", "some/run", "--image", "one.png", ""}),
-              HasSubstr("--image: is empty; give --image FILE, or leave it out"));
+              mentions("--image: is empty", "--image FILE"));
 }
 
 TEST_F(BadInput, NamesFilesThatAreNotThere) {
-  expect_refused({"nowhere.yaml"}, "nowhere.yaml: there is no such file");
+  expect_refused({"nowhere.yaml"}, {{"nowhere.yaml: ", "no such file"}});
   folder_.write("bad.yaml", "schema: 1\nextends: [tiny.yaml, lost.yaml]\n");
-  expect_refused({"bad.yaml"}, "bad.yaml:2:22: lost.yaml: cannot read: No such file or directory");
+  expect_refused({"bad.yaml"}, {{"bad.yaml:2:22: lost.yaml: ", "No such file"}});
   fs::create_directory(at("lost.yaml"));
-  expect_refused({"bad.yaml"}, "bad.yaml:2:22: lost.yaml: cannot read: it is a folder");
+  expect_refused({"bad.yaml"}, {{"bad.yaml:2:22: lost.yaml: ", "cannot read", "a folder"}});
 }
 
 TEST_F(BadInput, NamesTheCircleOfExtends) {
   folder_.write("a.yaml", "schema: 1\nextends: b.yaml\n");
   folder_.write("b.yaml", "extends: [tiny.yaml, a.yaml]\n");
-  expect_refused({"a.yaml"}, "b.yaml:1:22: extends itself: a.yaml -> b.yaml -> a.yaml");
+  expect_refused({"a.yaml"}, {{"b.yaml:1:22: ", "extends itself", "a.yaml -> b.yaml -> a.yaml"}});
 }
 
 TEST_F(BadInput, NamesThePlaceWhereYamlEnds) {
@@ -140,22 +141,19 @@ TEST_F(BadInput, NamesEveryFolderWhereDataAreMissing) {
                 "schema: 1\nextends: tiny.yaml\nmodel: {patch_size: 4}\n"
                 "dataset: {use: idx_images, name: no-such-images}\n");
   const Ended ended = refused({"lost.yaml"});
-  EXPECT_THAT(ended.err,
-              AllOf(HasSubstr("the data of 'no-such-images' are not here; looked in\n"),
-                    HasSubstr("  " + at("nothing/no-such-images") + ": no such folder\n"),
-                    HasSubstr("set the option `root` to the folder with the files")));
+  EXPECT_THAT(ended.err, mentions("data of 'no-such-images'", "looked in\n",
+                                  "  " + at("nothing/no-such-images") + ": no such folder\n",
+                                  "option `root`"));
 }
 
 TEST_F(BadInput, NamesADataFileOfAnotherKind) {
   expect_corrupt("train-images-idx3-ubyte", "PK\3\4" + std::string(2060, 'x'),
-                 "begins with 0x504b0304 where an IDX file of images has 0x00000803; it is damaged "
-                 "or another file");
+                 {"0x504b0304", "an IDX file of images has 0x00000803", "another file"});
 }
 
 TEST_F(BadInput, NamesADataFileThatIsCutShort) {
   expect_corrupt("t10k-images-idx3-ubyte", idx_file({32, 8, 8}, std::string(2000, 'x')),
-                 "its header promises 32 x 8 x 8 bytes after the first 16, but 2000 follow; fetch "
-                 "the file again");
+                 {"32 x 8 x 8 bytes", "2000 follow", "fetch the file again"});
 }
 
 TEST_F(BadInput, NamesALabelThatIsOutOfRange) {
@@ -176,12 +174,10 @@ TEST_F(BadInput, NeedsResumeForARunThatWasBegun) {
   status["state"] = "running";  // as a kill would leave it
   status.erase("check");
   folder_.write(run.substr(folder_.path().size() + 1) + "/status.json", status.dump());
-  EXPECT_THAT(refusal(words),
-              HasSubstr("this run was begun and is running at step 4; add --resume to "
-                        "go on, or remove the folder to start over"));
+  EXPECT_THAT(refusal(words), mentions("running at step 4", "--resume", "remove the folder"));
   const Ended frozen = attnlab({"run", run, "train.epochs=2"});
   EXPECT_EQ(frozen.exit_code, 2);
-  EXPECT_THAT(frozen.err, HasSubstr("a run's configuration is frozen"));
+  EXPECT_THAT(frozen.err, HasSubstr("configuration is frozen"));
 }
 
 /// What the `end` events say of a progress in JSON.

@@ -113,7 +113,7 @@ TEST_F(HostilePlaces, AnOutputFolderThatGoesEndsTheRunAndTheNextOneBeginsAnew) {
   take_away(at("runs"));
   const Ended ended = process->wait();
   EXPECT_EQ(ended.exit_code, 1) << ended.story();
-  EXPECT_THAT(ended.err, HasSubstr("No such file or directory"));
+  EXPECT_THAT(ended.err, HasSubstr("No such file"));
   must({"run", "tiny.yaml", "train.epochs=1"});
   EXPECT_EQ(status_of(run_folder("tiny/standard")).at("state"), "done");
 }
@@ -123,7 +123,7 @@ TEST_F(HostilePlaces, AnOutputFolderThatGoesEndsTheSuiteAndTheNextOneBeginsAnew)
   take_away(at("runs"));
   const Ended ended = suite->wait();
   EXPECT_THAT(ended.exit_code, AnyOf(1, 2)) << ended.story();
-  EXPECT_THAT(ended.err, HasSubstr("No such file or directory"));
+  EXPECT_THAT(ended.err, HasSubstr("No such file"));
   must({"suite", "pair.yaml", "set.train.epochs=1"});
   for (const char* attention : {"standard", "quest"}) {
     EXPECT_EQ(status_of(run_folder(std::string("pair/tiny/") + attention)).at("state"), "done");
@@ -139,7 +139,7 @@ TEST_F(HostilePlaces, ARunsFolderThatGoesEndsItsEvaluation) {
     const std::string folder = run_folder("tiny/standard");
     const Ended ended = without_folder({"eval", folder, "--again"}, held, folder);
     EXPECT_EQ(ended.exit_code, 2) << ended.story();
-    EXPECT_THAT(ended.err, HasSubstr("No such file or directory")) << held;
+    EXPECT_THAT(ended.err, HasSubstr("No such file")) << held;
     EXPECT_FALSE(fs::exists(folder)) << "half of a run was made anew";
   }
 }
@@ -277,7 +277,7 @@ TEST_F(HostilePlaces, ATerminalThatGoesLeavesASuiteThatGoesOn) {
   suite->send(SIGHUP);
   const Ended ended = suite->wait();
   EXPECT_EQ(ended.exit_code, 130) << ended.story();
-  EXPECT_THAT(ended.out, HasSubstr("go on with: attnlab suite pair.yaml"));
+  EXPECT_THAT(ended.out, mentions("go on", "attnlab suite pair.yaml"));
   const std::string folder = run_folder("pair/tiny/standard");
   EXPECT_EQ(status_of(folder).at("state"), "interrupted");
   EXPECT_EQ(status_of(folder).at("step"), metric_lines(folder, "train").size());

@@ -83,7 +83,7 @@ class HostileText : public Workspace {
 TEST_F(HostileText, OfPluginsMovesNoCursor) {
   EXPECT_THAT(harmless_and_done({"list", "--explain"}).out,
               AllOf(HasSubstr("plugins" + std::string("x\\x1b[2J\\u009b2J\\u202ey\\u2066z")),
-                    HasSubstr("cannot be a name"), HasSubstr("was built for another host")));
+                    HasSubstr("cannot be a name"), HasSubstr("another host")));
   harmless_and_done({"list"});
   const json listed = json::parse(harmless_and_done({"list", "--json"}).out);
   EXPECT_EQ(listed.at("refused").size(), 2U);

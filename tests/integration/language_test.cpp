@@ -10,7 +10,6 @@ namespace attnlab::testing::language_test {
 namespace {
 
 using nlohmann::json;
-using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 std::vector<std::string> split(const std::string& text, char at) {
@@ -108,10 +107,9 @@ TEST_F(Language, GivesAModelOfFixedContextByContextAndByLine) {
                 "  long: {set: {dataset: {window: 64}}}\n");
   const Ended ended = attnlab({"eval", run, "--with", "asked.yaml", "--examples", "none.csv"});
   EXPECT_EQ(ended.exit_code, 1) << ended.story();
-  EXPECT_THAT(ended.out, HasSubstr("long failed: "));
-  EXPECT_THAT(ended.out, HasSubstr("learned positions for 32 tokens"));
+  EXPECT_THAT(ended.out, mentions("long failed: ", "positions for 32 tokens"));
   EXPECT_FALSE(exists("none.csv"));
-  EXPECT_THAT(ended.err, HasSubstr("none.csv: is not written, as an evaluation failed"));
+  EXPECT_THAT(ended.err, mentions("none.csv: ", "not written", "evaluation failed"));
   const json found =
       evaluated(run, {"lines", "short", "--with", "asked.yaml", "--examples", "found.csv"});
   EXPECT_GT(found.at("lines/nll").get<double>(), 0.5);
@@ -145,9 +143,8 @@ TEST_F(Language, RefusesATextOfAnotherVocabulary) {
   const std::string run = run_folder("words/standard");
   const Ended ended = attnlab({"eval", run, "--with", "asked.yaml"});
   EXPECT_EQ(ended.exit_code, 1) << ended.story();
-  EXPECT_THAT(ended.out, AllOf(HasSubstr("other failed: the vocabulary of 'other'"),
-                               HasSubstr(R"(is not the run's, of 'text')"),
-                               HasSubstr("set dataset.vocabulary to one file in both")));
+  EXPECT_THAT(ended.out, mentions("other failed: ", "vocabulary of 'other'", "of 'text'",
+                                  "dataset.vocabulary"));
   EXPECT_THAT(ended.out, HasSubstr("fewer failed: "));
   const json found = evaluated(run, {"own", "lines", "swap", "--with", "asked.yaml"});
   for (const char* name : {"own/nll", "lines/nll", "swap/0.5/nll"}) {

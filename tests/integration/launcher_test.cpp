@@ -140,9 +140,9 @@ TEST_F(Launching, LeavesTheOthersAloneWhenARunIsKilled) {
   const json status = status_of(victim);
   EXPECT_EQ(status.at("state"), "failed");
   EXPECT_THAT(status.at("reason").get<std::string>(),
-              AllOf(HasSubstr("killed by signal 9 (Killed)"), HasSubstr("memory ran out"),
+              AllOf(HasSubstr("signal 9 (Killed)"), HasSubstr("memory ran out"),
                     ::testing::ContainsRegex("held up to [1-9][0-9.]* [MG]B of memory")));
-  EXPECT_THAT(ended.out, HasSubstr("failed: killed by signal 9 (Killed)"));
+  EXPECT_THAT(ended.out, mentions("failed: ", "signal 9 (Killed)"));
   for (const std::string& folder : folders()) {
     if (folder == victim) continue;
     EXPECT_EQ(status_of(folder).at("state"), "done") << folder;
@@ -169,8 +169,8 @@ TEST_F(Launching, KeepsTheResultOfARunWhoseProcessDiesAfterIt) {
   EXPECT_EQ(ended.exit_code, 0) << ended.story();
   const std::string folder = at(evaluating.begin()->first);
   EXPECT_EQ(status_of(folder).at("state"), "done");
-  EXPECT_THAT(ended.out, HasSubstr("its result stands; its process failed after it: killed by "
-                                   "signal 11 (Segmentation fault)"));
+  EXPECT_THAT(ended.out,
+              mentions("result stands", "process failed", "signal 11 (Segmentation fault)"));
   const auto evaluations = fs::directory_iterator(folder + "/evaluations");
   EXPECT_EQ(std::distance(begin(evaluations), end(evaluations)), 9) << "eight, and their mean";
 }
@@ -188,7 +188,7 @@ TEST_F(Launching, StopsTheOthersWithCheckpointsUponFailFast) {
   EXPECT_THAT(all, ElementsAre("failed", "interrupted", "pending", "pending"));
   EXPECT_TRUE(exists(std::next(training.begin())->first + "/checkpoint.safetensors"));
   EXPECT_THAT(status_of(at(training.begin()->first)).at("reason").get<std::string>(),
-              HasSubstr("killed by signal 11 (Segmentation fault)"));
+              HasSubstr("signal 11 (Segmentation fault)"));
 }
 
 TEST_F(Launching, EndsAllRunsWithCheckpointsWhenInterruptedAndGoesOn) {
@@ -240,33 +240,32 @@ TEST_F(Launching, KillsRunsInTheMiddleOfAStepUponASecondSignal) {
 }
 
 TEST_F(Launching, RefusesWhatCannotBeBeforeAnythingIsWritten) {
-  const std::vector<std::pair<Words, std::string>> wrong = {
-      {{"-j", "0"}, "--jobs: expected 1 to 256 runs at once, found 0"},
-      {{"-j", "1000"}, "found 1000"},
-      {{"-j", "two"}, "two"},
-      {{"--launcher", "slrum"}, "there is no launcher 'slrum'; did you mean 'slurm'?"},
-      {{"--fail-fast", "--keep-going"}, "contradict each other"},
-      {{"--slurm", "time=1"}, "--slurm time=1: is for Slurm only; add --launcher slurm"},
-      {{"--launcher", "slurm", "--slurm", "array=0-3"}, "-j sets how many runs there are at once"},
-      {{"--launcher", "slurm", "--slurm", "--time=1"}, "expected KEY=VALUE"},
-      {{"--launcher", "slurm", "--slurm", "Time=1"}, "--slurm time=4:00:00"},
-      {{"--launcher", "slurm", "--slurm", "arr=0-3"}, "may be short for --array"},
-      {{"--launcher", "slurm", "--slurm", "t=4:00:00"}, "expected KEY=VALUE"},
-      {{"--launcher", "slurm", "--slurm", "help"}, "with --help sbatch does not say which job"},
-      {{"--launcher", "slurm", "--slurm", "usage"}, "with --usage sbatch does not say which job"},
-      {{"--launcher", "slurm", "--slurm", "version"}, "with --version sbatch does not say which"},
-      {{"--launcher", "slurm", "--slurm", "quiet"}, "with --quiet sbatch does not say which job"},
-      {{"--launcher", "slurm", "--slurm", "wait"}, "sbatch would wait for the end of all runs"},
-      {{"--launcher", "slurm", "--slurm", "wait=1"}, "follow the runs with: attnlab status"},
-      {{"--launcher", "slurm", "--slurm", "wa"}, "may be short for --wait"},
-      {{"--launcher", "slurm", "--slurm", "test-only"},
-       "attnlab says --test-only to sbatch itself"},
-      {{"--launcher", "slurm", "--slurm", "clusters=far"}, "asks the cluster of this machine"},
-      {{"--launcher", "slurm", "--slurm", "cluster=far"}, "submit from a machine of that cluster"},
-      {{"--launcher", "slurm", "--slurm", "M=far"}, "expected KEY=VALUE"},
+  const std::vector<std::pair<Words, Words>> wrong = {
+      {{"-j", "0"}, {"--jobs: ", "1 to 256 runs", "found 0"}},
+      {{"-j", "1000"}, {"found 1000"}},
+      {{"-j", "two"}, {"two"}},
+      {{"--launcher", "slrum"}, {"launcher 'slrum'", "did you mean 'slurm'?"}},
+      {{"--fail-fast", "--keep-going"}, {"contradict each other"}},
+      {{"--slurm", "time=1"}, {"--slurm time=1: ", "--launcher slurm"}},
+      {{"--launcher", "slurm", "--slurm", "array=0-3"}, {"-j sets how many"}},
+      {{"--launcher", "slurm", "--slurm", "--time=1"}, {"expected KEY=VALUE"}},
+      {{"--launcher", "slurm", "--slurm", "Time=1"}, {"--slurm time=4:00:00"}},
+      {{"--launcher", "slurm", "--slurm", "arr=0-3"}, {"short for --array"}},
+      {{"--launcher", "slurm", "--slurm", "t=4:00:00"}, {"expected KEY=VALUE"}},
+      {{"--launcher", "slurm", "--slurm", "help"}, {"--help", "which job"}},
+      {{"--launcher", "slurm", "--slurm", "usage"}, {"--usage", "which job"}},
+      {{"--launcher", "slurm", "--slurm", "version"}, {"--version", "which job"}},
+      {{"--launcher", "slurm", "--slurm", "quiet"}, {"--quiet", "which job"}},
+      {{"--launcher", "slurm", "--slurm", "wait"}, {"wait for the end"}},
+      {{"--launcher", "slurm", "--slurm", "wait=1"}, {"attnlab status"}},
+      {{"--launcher", "slurm", "--slurm", "wa"}, {"short for --wait"}},
+      {{"--launcher", "slurm", "--slurm", "test-only"}, {"attnlab says --test-only"}},
+      {{"--launcher", "slurm", "--slurm", "clusters=far"}, {"cluster of this machine"}},
+      {{"--launcher", "slurm", "--slurm", "cluster=far"}, {"machine of that cluster"}},
+      {{"--launcher", "slurm", "--slurm", "M=far"}, {"expected KEY=VALUE"}},
   };
   for (const auto& [words, expected] : wrong) {
-    EXPECT_THAT(refusal(suite(words)), HasSubstr(expected));
+    EXPECT_THAT(refusal(suite(words)), mentions(expected));
   }
   EXPECT_FALSE(exists("runs"));
 }

@@ -70,8 +70,7 @@ TEST_F(LightCommands, DescribeAPluginForProgramsToo) {
 }
 
 TEST_F(LightCommands, DescribeSuggestsNearNames) {
-  EXPECT_THAT(refusal({"describe", "qest"}),
-              HasSubstr("there is no plugin 'qest'; did you mean 'quest'?"));
+  EXPECT_THAT(refusal({"describe", "qest"}), mentions("plugin 'qest'", "did you mean 'quest'?"));
 }
 
 /// Where `run` would put an experiment: its hash is the folder's name.
@@ -93,16 +92,15 @@ TEST_F(LightCommands, ConfigShowWritesAnExperimentOfTheSameHash) {
   EXPECT_EQ(must({"config", "show", "whole.yaml"}).out, shown);
   must({"validate", "whole.yaml"});
   const Ended dry = must(plan);
-  EXPECT_THAT(dry.out,
-              ContainsRegex("[0-9]+ parameters, [0-9.e-]+ GFLOPs per example \\(forward\\)"));
+  EXPECT_THAT(dry.out, ContainsRegex("[0-9]+ parameters, [0-9.e-]+ GFLOPs "));
   EXPECT_THAT(dry.out, Not(HasSubstr("parameters, 0 GFLOPs")));
   EXPECT_THAT(dry.out, Not(HasSubstr("published")));
   const Words counts = {"published.parameters=5.7e6", "published.multiply_adds=1.26e9"};
   Words published = plan;
   published.insert(published.end(), counts.begin(), counts.end());
   EXPECT_THAT(must(published).out,
-              ContainsRegex("[0-9]+ parameters \\(published: 5.7 million\\), [0-9.e-]+ GFLOPs per "
-                            "example \\(forward\\) \\(published: 2.52\\)"));
+              AllOf(ContainsRegex("[0-9]+ parameters \\(published: 5.7 million\\)"),
+                    ContainsRegex("[0-9.e-]+ GFLOPs [a-z() ]+\\(published: 2.52\\)")));
   const std::string planned = planned_folder(dry);
   EXPECT_THAT(planned, HasSubstr("runs/tiny/quest/4-"));
   EXPECT_EQ(planned_folder(must({"run", "whole.yaml", "--dry-run"})), planned);
@@ -127,9 +125,9 @@ TEST_F(LightCommands, SayWhatIsMissingAndHowValuesAreGiven) {
   EXPECT_THAT(refusal({"status"}), HasSubstr("DIR is missing"));
   EXPECT_THAT(refusal({"new", "attention"}), HasSubstr("NAME is missing"));
   EXPECT_THAT(refusal({"run", "tiny.yaml", "train.epochs", "3"}),
-              HasSubstr("train.epochs: a value is changed by key=value; write train.epochs=3"));
+              mentions("train.epochs: ", "key=value", "train.epochs=3"));
   EXPECT_THAT(refusal({"run", "tiny.yaml", "--epochs", "3"}),
-              HasSubstr("changed by key=value, as train.epochs=3"));
+              mentions("key=value", "train.epochs=3"));
   EXPECT_THAT(refusal({"validate", "tiny.yaml", "train.device=gpu"}), HasSubstr("cuda"));
 }
 
@@ -149,8 +147,7 @@ TEST_F(LightCommands, ValidateTakesEveryExperimentAndSuiteOfTheProject) {
 
 TEST_F(LightCommands, FindCompositionsByNameFromAnyFolder) {
   EXPECT_THAT(must({"validate", "vit_synthetic", "quickstart"}).out,
-              AllOf(HasSubstr("vit_synthetic: valid: model vit"),
-                    HasSubstr("quickstart: valid: suite of 6 runs")));
+              mentions("vit_synthetic: valid: model vit", "quickstart: valid: ", "6 runs"));
   for (const char* name : {"vit_synthetic", "experiments/smoke/vit_synthetic.yaml",
                            "configs/experiments/smoke/vit_synthetic.yaml"}) {
     folder_.write("own.yaml", std::string("extends: ") + name + "\ntrain: {epochs: 7}\n");
@@ -160,10 +157,9 @@ TEST_F(LightCommands, FindCompositionsByNameFromAnyFolder) {
   EXPECT_THAT(attnlab({"validate", "vit_synthetic"}).err,
               HasSubstr("configs/experiments/vit_synthetic.yaml:2:"))
       << "the project's own comes first";
-  EXPECT_THAT(attnlab({"run", "quickstart"}).err,
-              HasSubstr("suites has one: attnlab suite quickstart"));
+  EXPECT_THAT(attnlab({"run", "quickstart"}).err, HasSubstr("attnlab suite quickstart"));
   EXPECT_THAT(attnlab({"suite", "timeseries_synthetic"}).err,
-              HasSubstr("experiments has one: attnlab run timeseries_synthetic"));
+              HasSubstr("attnlab run timeseries_synthetic"));
 }
 
 TEST_F(LightCommands, ConfigShowTellsWhereValuesCameFrom) {
@@ -178,19 +174,19 @@ TEST_F(LightCommands, ValidateSaysWhatIsSoundAndWhatIsNot) {
   folder_.write("bad.yaml", "schema: 1\nextends: tiny.yaml\ntrain: {epohcs: 3}\n");
   const Ended ended = attnlab({"validate", "bad.yaml", "tiny.yaml"});
   EXPECT_EQ(ended.exit_code, 2);
-  EXPECT_EQ(ended.out,
-            "tiny.yaml: valid: model vit, attention standard, dataset synthetic_images, "
-            "task image_classification, 1 seed\n");
-  EXPECT_EQ(ended.err,
-            "bad.yaml:3:9: train: unknown key 'epohcs' of train; did you mean 'epochs'?\n");
+  EXPECT_THAT(ended.out,
+              says_lines({{"tiny.yaml: valid: ", "model vit", "attention standard",
+                           "dataset synthetic_images", "task image_classification", "1 seed"},
+                          {}}));
+  EXPECT_THAT(ended.err,
+              says_lines({{"bad.yaml:3:9: train: ", "'epohcs'", "did you mean 'epochs'?"}, {}}));
 }
 
 TEST_F(LightCommands, KnowTheirOwnNames) {
   EXPECT_EQ(attnlab({}).exit_code, 2);
-  EXPECT_THAT(must({"--help"}).out, AllOf(HasSubstr("\n  suite SUITE "),
-                                          HasSubstr("4 data missing (run --dry-run, probe)")));
+  EXPECT_THAT(must({"--help"}).out, mentions("\n  suite SUITE ", "4 data missing"));
   EXPECT_THAT(must({"run", "--help"}).out, HasSubstr("--resume"));
-  EXPECT_THAT(refusal({"lsit"}), HasSubstr("unknown command 'lsit'; did you mean 'list'?"));
+  EXPECT_THAT(refusal({"lsit"}), mentions("command 'lsit'", "did you mean 'list'?"));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -80,7 +81,7 @@ TEST_F(PluginTest, SaysWhichOptionAModelCannotDoWithout) {
   const json all = report({"vit"}, 1);
   ASSERT_EQ(all.at("checks").size(), 1U) << all.dump(2);
   EXPECT_THAT(all.at("checks").at(0).at("message").get<std::string>(),
-              HasSubstr("dim: is 0 and there is no preset to take it from"));
+              mentions("dim: is 0", "no preset"));
 }
 
 TEST_F(PluginTest, ListsTheChecksOfAKind) {
@@ -110,45 +111,45 @@ TEST_F(PluginTest, PrintsATableForPeople) {
 TEST_F(PluginTest, ReportsACrashWithItsSignalAndLastWords) {
   const json check = only_check(broken("crashes_in_forward"));
   EXPECT_EQ(check.at("outcome"), "failed");
-  EXPECT_EQ(check.at("message"), "killed by signal 6 (Aborted): double free in the kernel");
+  EXPECT_THAT(check.at("message").get<std::string>(),
+              mentions("signal 6 (Aborted)", "double free in the kernel"));
 }
 
 TEST_F(PluginTest, EndsACheckThatHangs) {
   const json check = only_check(broken("hangs_in_forward"), {"--time-limit", "12"});
   EXPECT_EQ(check.at("outcome"), "failed");
-  EXPECT_EQ(check.at("message"), "still running after 12 s (--time-limit), killed");
+  EXPECT_THAT(check.at("message").get<std::string>(),
+              mentions("after 12 s", "--time-limit", "killed"));
   EXPECT_GE(check.at("seconds"), 12);
 }
 
 TEST_F(PluginTest, NamesTheDamagedFileThatEndedTheProcess) {
   folder_.write("data/values.bin", std::string(64, 'v'));
   const json all = report({broken("dies_of_damage"), "root=" + at("data"), "--only", "damage"}, 1);
-  EXPECT_EQ(all.at("checks").back().at("message"),
-            "killed by signal 6 (Aborted), trying a copy with values.bin empty: "
-            "frame 5\nframe 6\nframe 7");
+  EXPECT_THAT(all.at("checks").back().at("message").get<std::string>(),
+              AllOf(mentions("signal 6 (Aborted)", "values.bin empty"),
+                    EndsWith(": frame 5\nframe 6\nframe 7")));
 }
 
 TEST_F(PluginTest, SeesWhatAConstructorChangesOnce) {
   const json all = report({broken("changes_umask_when_built"), "--only", "process_state"}, 1);
-  EXPECT_EQ(all.at("checks").back().at("message"),
-            "building it, or what it is tried with, changes the umask");
+  EXPECT_THAT(all.at("checks").back().at("message").get<std::string>(),
+              mentions("building it", "changes the umask"));
 }
 
 TEST_F(PluginTest, IsNotTakenInByAnEarlyEnd) {
   const json check = only_check(broken("exits_in_forward"));
   EXPECT_EQ(check.at("outcome"), "failed");
-  EXPECT_EQ(check.at("message"), "ended with exit code 0 without a result");
+  EXPECT_THAT(check.at("message").get<std::string>(), mentions("exit code 0", "without a result"));
 }
 
 TEST_F(PluginTest, SaysHowToRunAFailedCheckAgain) {
   const std::string path = broken("crashes_in_forward");
   const Ended ended = attnlab({"plugin", "test", path, "--only", "shapes", "--jobs", "2"});
   EXPECT_EQ(ended.exit_code, 1) << ended.story();
-  EXPECT_THAT(ended.out,
-              AllOf(HasSubstr("\n  FAILED          shapes "),
-                    HasSubstr("\n      killed by signal 6 (Aborted): double free in the kernel\n"),
-                    HasSubstr("\n1 passed, 1 failed in "),
-                    HasSubstr("\n  again: attnlab plugin test " + path + " --only shapes\n")));
+  EXPECT_THAT(ended.out, mentions("\n  FAILED          shapes ", "signal 6 (Aborted)",
+                                  "double free in the kernel\n", "\n1 passed, 1 failed in ",
+                                  ": attnlab plugin test " + path + " --only shapes\n"));
 }
 
 TEST_F(PluginTest, QuotesWordsThatHoldBlanksInTheCommand) {
@@ -157,8 +158,8 @@ TEST_F(PluginTest, QuotesWordsThatHoldBlanksInTheCommand) {
   const Ended ended =
       attnlab({"plugin", "test", "my plugins/dies.so", "root=my data", "--only", "damage"});
   EXPECT_EQ(ended.exit_code, 1) << ended.story();
-  EXPECT_THAT(ended.out, HasSubstr("\n  again: attnlab plugin test 'my plugins/dies.so' "
-                                   "'root=my data' --only damage\n"));
+  EXPECT_THAT(ended.out, HasSubstr(": attnlab plugin test 'my plugins/dies.so' 'root=my data' "
+                                   "--only damage\n"));
 }
 
 TEST_F(PluginTest, StopsWhereThePluginCannotBeBuilt) {
@@ -174,25 +175,24 @@ TEST_F(PluginTest, RefusesWhatCannotBeTestedAsUsage) {
   const std::string contract = "\"contract\":" + std::to_string(kContractVersion);
   foreign.replace(foreign.find(contract), contract.size(), "\"contract\":7");
   folder_.write("foreign.so", foreign);
-  const std::vector<std::pair<Words, std::string>> wrong = {
+  const std::vector<std::pair<Words, Words>> wrong = {
       {{"foreign.so"},
-       "was built for another host: contract: expected " + std::to_string(kContractVersion) +
-           ", found 7"},
-      {{"nowhere.so"}, "nowhere.so: there is no such file"},
-      {{"qest"}, "did you mean 'quest'?"},
-      {{"quest", "ep=1"}, "did you mean 'eps'?"},
-      {{"quest", "--only", "shape"}, "there is no check 'shape'; did you mean 'shapes'?"},
-      {{"quest", "--time-limit", "0"}, "--time-limit: expected seconds above 0"},
-      {{"quest", "--time-limit", "inf"}, "--time-limit: expected seconds above 0, at most 1000000"},
-      {{"quest", "--jobs", "1000"}, "--jobs: expected 0 to 64, found 1000"},
-      {{}, "usage: attnlab plugin test ID|PATH"},
+       {"foreign.so: ", "contract: expected " + std::to_string(kContractVersion), "found 7"}},
+      {{"nowhere.so"}, {"nowhere.so: ", "no such file"}},
+      {{"qest"}, {"did you mean 'quest'?"}},
+      {{"quest", "ep=1"}, {"did you mean 'eps'?"}},
+      {{"quest", "--only", "shape"}, {"check 'shape'", "did you mean 'shapes'?"}},
+      {{"quest", "--time-limit", "0"}, {"--time-limit: ", "seconds above 0"}},
+      {{"quest", "--time-limit", "inf"}, {"--time-limit: ", "seconds above 0", "at most 1000000"}},
+      {{"quest", "--jobs", "1000"}, {"--jobs: ", "0 to 64", "found 1000"}},
+      {{}, {"usage: attnlab plugin test ID|PATH"}},
   };
-  for (const auto& [given, message] : wrong) {
+  for (const auto& [given, said] : wrong) {
     Words words = {"plugin", "test"};
     words.insert(words.end(), given.begin(), given.end());
     const Ended ended = attnlab(words);
     EXPECT_EQ(ended.exit_code, 2) << ended.story();
-    EXPECT_THAT(ended.err, HasSubstr(message));
+    EXPECT_THAT(ended.err, mentions(said));
     EXPECT_EQ(ended.out, "");
   }
 }

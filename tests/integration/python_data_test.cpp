@@ -158,18 +158,18 @@ TEST_F(PythonParts, PassTheKit) {
 TEST_F(PythonParts, DataThatAreWrongEndARunWithFileClassAndIndex) {
   const std::vector<std::pair<std::string, Words>> wrong = {
       {"        return {'image': x}\n",
-       {"data.py:6:", "Data: example 0 of the train split", "`fields` says image, class"}},
+       {"data.py:6:", "Data: example 0", "train split", "`fields` says image, class"}},
       {"        return x, 0\n", {"data.py:6:", "expected a dictionary"}},
       {"        return {'image': [1], 'class': 0}\n", {"data.py:6:", "field 'image' is list"}},
       {"        return {'image': x[:, index:], 'class': 0}\n",
        {"data.py:6:", "Data: example", "field 'image'", "expected [1, 28, 28] float32"}},
       {"        return {'image': x, 'class': float(index) if index > 3 else 0}\n",
-       {"data.py:6:", "field 'class' is [] float32, expected [] int64"}},
+       {"data.py:6:", "field 'class'", "[] float32", "expected [] int64"}},
       {"        raise KeyError('lost')\n", {"data.py:8: KeyError", "in example 0"}},
       {"        self.count += 1\n        return {'image': x, 'class': 0}\n",
        {"data.py:6:", "examples now"}},
       {"        x += numpy.random.rand()\n        return {'image': x, 'class': 0}\n",
-       {"data.py:6:", "is another when it is asked for again"}},
+       {"data.py:6:", "another when it is asked"}},
       {"        numpy.random.rand()\n        return {'image': x, 'class': 0}\n",
        {"data.py:6:", "numpy's random numbers"}},
   };
@@ -192,9 +192,9 @@ TEST_F(PythonParts, DataAreRefusedBeforeARunWhereTheFileSaysSo) {
       {head + methods + init, "say what an example holds"},
       {head + "    fields = {'image': ([28], 'float')}\n" + methods + init, "dtypes are float64"},
       {head + "    fields = ['an image']\n" + methods + init, "'an image' is not a name"},
-      {head + "    fields = ['tokens']\n" + methods + init, "takes 'image', which nothing gives"},
+      {head + "    fields = ['tokens']\n" + methods + init, "takes 'image', which nothing"},
       {head + "    fields = ['image']\n" + methods + init + "class Other(Data):\n    pass\n",
-       "several datasets: Data, Other"},
+       "datasets: Data, Other"},
   };
   for (const auto& [text, message] : wrong) {
     folder_.write("data.py", text);
@@ -383,7 +383,7 @@ TEST_F(PythonParts, ModelsAreCheckedBeforeARun) {
   EXPECT_EQ(manifest.at("gives"), json::array({"logits"}));
   EXPECT_EQ(manifest.at("needs"), json::array({"different_lengths"}));
   EXPECT_THAT(complaint({"validate", "tiny.yaml", "model=toy.py"}),
-              HasSubstr("takes 'series', which nothing gives"));
+              HasSubstr("takes 'series', which nothing"));
   const std::string text = file_text(at("toy.py"));
   const auto with = [&](const std::string& needs) {
     std::string changed = text;
@@ -395,7 +395,7 @@ TEST_F(PythonParts, ModelsAreCheckedBeforeARun) {
               HasSubstr("needs: 'colour' is not a trait"));
   with("linear_cost");
   EXPECT_THAT(complaint({"validate", "toy.yaml", "model=other.py"}),
-              HasSubstr("'linear_cost', which model 'other' needs"));
+              mentions("'linear_cost'", "model 'other'"));
 }
 
 TEST_F(PythonParts, AreThoseOfThePage) {

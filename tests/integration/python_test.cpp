@@ -170,7 +170,7 @@ TEST_F(PythonFiles, AreDescribedWithoutBeingRun) {
   EXPECT_EQ(options.at(0).at("name"), "temperature");
   EXPECT_EQ(options.at(0).at("high"), 10);
   EXPECT_EQ(options.at(0).at("default"), 1.0);
-  EXPECT_EQ(options.at(0).at("help"), "the logits are divided by it at the start");
+  EXPECT_THAT(options.at(0).at("help"), HasSubstr("logits are divided"));
   EXPECT_EQ(options.at(1).at("choices"), json::array({"values", "nothing"}));
   EXPECT_THAT(must({"describe", "learned.py"}).out, HasSubstr("temperature (float in [0.1, 10]"));
   EXPECT_THAT(must({"validate", "tiny.yaml", "attention=loud.py"}).out,
@@ -183,7 +183,7 @@ TEST_F(PythonFiles, AreFoundFromTheCompositionThatNamesThem) {
                 "extends: ../tiny.yaml\nattention: {use: ideas/warm.py, as: hot}\n");
   EXPECT_THAT(must({"validate", "lab/warm.yaml"}).out, HasSubstr("attention warm"));
   EXPECT_THAT(complaint({"validate", "tiny.yaml", "attention=ideas/warm.py"}),
-              HasSubstr("ideas/warm.py: there is no such file"));
+              mentions("ideas/warm.py: ", "no such file"));
 }
 
 TEST_F(PythonFiles, HaveTheirOptionsCheckedOnBothSides) {
@@ -205,35 +205,34 @@ TEST_F(PythonFiles, HaveTheirOptionsCheckedOnBothSides) {
 TEST_F(PythonFiles, AreRefusedWhereTheyAreWrong) {
   const std::string head = "import torch\nclass Mine(torch.nn.Module):\n";
   const std::string forward = "    def forward(self, q, k, v):\n        return v\n";
-  const std::vector<std::pair<std::string, std::string>> wrong = {
-      {"x = 1\ndef (:\n", "mine.py:2:5: syntax error"},
-      {"import torch\n", "mine.py: no class has a method forward"},
+  const std::vector<std::pair<std::string, Words>> wrong = {
+      {"x = 1\ndef (:\n", {"mine.py:2:5: ", "syntax error"}},
+      {"import torch\n", {"mine.py: ", "no class", "method forward"}},
       {head + forward + "class Other(torch.nn.Module):\n" + forward,
-       "mine.py:5:1: the file has several attentions: Mine, Other; name one with `class`"},
+       {"mine.py:5:1: ", "attentions: Mine, Other", "name one with `class`"}},
       {head + "    def forward(self, q, k, v, masks):\n        return v\n",
-       "mine.py:3:32: forward: 'masks' is not known"},
+       {"mine.py:3:32: forward: ", "'masks'"}},
       {head + "    def forward(self, q, k, v, **more):\n        return v\n",
-       "mine.py:3:34: forward: 'more'"},
+       {"mine.py:3:34: forward: ", "'more'"}},
       {head + "    def __init__(self, width):\n        pass\n" + forward,
-       "mine.py:3:24: width: an option without default needs a type"},
+       {"mine.py:3:24: width: ", "needs a type"}},
       {head + "    def __init__(self, width: float = None):\n        pass\n" + forward,
-       "width: None is not a float"},
-      {head + "    ordered = True\n" + forward, "ordered"},
+       {"width: ", "None is not a float"}},
+      {head + "    ordered = True\n" + forward, {"ordered"}},
   };
-  for (const auto& [text, message] : wrong) {
+  for (const auto& [text, said] : wrong) {
     folder_.write("mine.py", text);
-    EXPECT_THAT(complaint({"validate", "tiny.yaml", "attention=mine.py"}), HasSubstr(message))
-        << text;
+    EXPECT_THAT(complaint({"validate", "tiny.yaml", "attention=mine.py"}), mentions(said)) << text;
   }
   EXPECT_THAT(complaint({"validate", "tiny.yaml", "attention=mine.py:Nothing"}),
               HasSubstr("there is no class 'Nothing'"));
   EXPECT_THAT(complaint({"validate", "tiny.yaml", "attention={use: python}"}),
               HasSubstr("expected a file"));
   EXPECT_THAT(complaint({"validate", "tiny.yaml", "attention={use: twin.py, file: mine.py}"}),
-              HasSubstr("attention.file: 'twin.py' names it already"));
+              mentions("attention.file: ", "'twin.py'", "already"));
   EXPECT_THAT(complaint({"validate", "tiny.yaml", "task=twin.py"}), HasSubstr("attentions can"));
   EXPECT_THAT(complaint({"validate", "tiny.yaml", "model=twin.py"}),
-              HasSubstr("twin.py: no class is a model"));
+              mentions("twin.py: ", "no class is a model"));
   // What forward does not take is refused before a run.
   write_mine("        return v\n");
   EXPECT_THAT(complaint({"validate", "language_synthetic", "attention=mine.py"}),
@@ -253,7 +252,7 @@ TEST_F(PythonFiles, EndARunWithFileAndLine) {
   const std::vector<std::pair<std::string, Words>> wrong = {
       {"        raise ValueError('too hot')\n", {"mine.py:4: ValueError: too hot"}},
       {"        raise SystemExit(0)\n", {"mine.py:4: ends the program"}},
-      {"        return v.double()\n", {"mine.py:3: forward of Mine returned an output", "float64"}},
+      {"        return v.double()\n", {"mine.py:3: forward of Mine", "returned", "float64"}},
       {"        return v[:, :1]\n", {"mine.py:3:", "[B, H, Lq, Dv]"}},
       {"        return [v]\n", {"mine.py:3:", "returned list"}},
       {"        self.more = torch.nn.Parameter(torch.zeros(1))\n        return v\n",
@@ -264,7 +263,7 @@ TEST_F(PythonFiles, EndARunWithFileAndLine) {
        {"mine.py:3:", "Python's random numbers"}},
       {"        torch.manual_seed(1)\n        return v\n", {"mine.py:3:", "torch's seed"}},
       {"        import no_such_package.deep\n",
-       {"mine.py:4:", "install the package 'no_such_package'"}},
+       {"mine.py:4:", "install", "package 'no_such_package'"}},
   };
   for (const auto& [lines, messages] : wrong) {
     write_mine(lines);
@@ -274,10 +273,10 @@ TEST_F(PythonFiles, EndARunWithFileAndLine) {
   }
   folder_.write("mine.py", "import no_such_package\n" + file_text(at("twin.py")));
   EXPECT_THAT(complaint({"run", "tiny.yaml", "attention=mine.py"}),
-              AllOf(HasSubstr("mine.py:1:"), HasSubstr("install the package 'no_such_package'")));
+              mentions("mine.py:1:", "install", "package 'no_such_package'"));
   folder_.write("mine.py", "class Mine:\n    def forward(self, q, k, v):\n        return v\n");
   EXPECT_THAT(complaint({"run", "tiny.yaml", "attention=mine.py"}),
-              HasSubstr("mine.py:1:1: Mine is not a torch.nn.Module"));
+              mentions("mine.py:1:1: Mine", "not a torch.nn.Module"));
 }
 
 TEST_F(PythonFiles, NameThePlaceOfWhatABackwardPassRaises) {
@@ -306,7 +305,7 @@ TEST_F(PythonFiles, MayGiveTheirInputBackAndPrint) {
 
 TEST_F(PythonFiles, AreNotTrainedAsAnEnsemble) {
   EXPECT_THAT(complaint({"run", "quest_toy", "attention=twin.py", "seeds=[0,1]", "--ensemble"}),
-              HasSubstr("attention 'twin' is a class in Python"));
+              mentions("attention 'twin'", "class in Python"));
 }
 
 // ---- what a run keeps

@@ -120,16 +120,16 @@ TEST_F(ReportCommand, TakesTheFormatFromTheFilesName) {
 }
 
 TEST_F(ReportCommand, NamesWhatItCannotDo) {
-  EXPECT_THAT(refusal({"report", "nowhere"}), HasSubstr("nowhere: there is no such folder"));
+  EXPECT_THAT(refusal({"report", "nowhere"}), mentions("nowhere: ", "no such folder"));
   fs::create_directory(at("empty"));
-  EXPECT_THAT(attnlab({"report", "empty"}).err, HasSubstr("empty: holds no run folder"));
+  EXPECT_THAT(attnlab({"report", "empty"}).err, mentions("empty: ", "no run folder"));
   made_run("standard", 0, done(0.5));
   const Ended format = attnlab({"report", "runs", "--format", "hmtl"});
   EXPECT_EQ(format.exit_code, 2);
-  EXPECT_THAT(format.err, HasSubstr("unknown format 'hmtl'; did you mean 'html'?"));
+  EXPECT_THAT(format.err, mentions("format 'hmtl'", "did you mean 'html'?"));
   const Ended folder = attnlab({"report", "runs", "-o", "no/where/page.html"});
   EXPECT_EQ(folder.exit_code, 2);
-  EXPECT_THAT(folder.err, AllOf(HasSubstr("there is no folder no/where"), HasSubstr("mkdir -p")));
+  EXPECT_THAT(folder.err, mentions("no folder no/where", "mkdir -p"));
   EXPECT_THAT(attnlab({"report", "runs", "-o", "runs"}).err, HasSubstr("is a folder"));
   fs::create_symlink("/dev/null", at("nothing"));
   EXPECT_EQ(attnlab({"report", "runs", "-o", "nothing"}).exit_code, 0);
@@ -281,7 +281,7 @@ TEST_F(ReportPage, SortsItsTableAndSaysSo) {
   EXPECT_EQ(seen.at("before"), json({standard, kHostile, "quest"}));
   EXPECT_EQ(seen.at("ascending"), json({"ascending", kHostile, standard, "quest"}));
   EXPECT_EQ(seen.at("descending"), json({"descending", "quest", standard, kHostile}));
-  EXPECT_EQ(seen.at("said"), "Sorted by accuracy (%), largest first");
+  EXPECT_THAT(seen.at("said").get<std::string>(), mentions("accuracy (%)", "largest first"));
 }
 
 TEST_F(ReportPage, FitsAPhone) {

@@ -310,14 +310,13 @@ TEST_F(Resume, RefusesOtherPluginsUnlessToldTo) {
   const std::string now = environment.at("attention").at("hash");
   environment["attention"]["hash"] = std::string(now.size(), '0');
   const Ended refused = refused_as_begun_with(environment);
-  EXPECT_THAT(refused.err,
-              HasSubstr("since this run began, the file of attention 'quest' changed"));
+  EXPECT_THAT(refused.err, mentions("since this run began", "file of attention 'quest'"));
   must({"run", folder, "--resume", "--accept-changes"});
   environment = nlohmann::json::parse(file_text(path));
   EXPECT_EQ(environment.at("attention").at("hash"), std::string(now.size(), '0'))
       << "what it began with stays";
-  EXPECT_EQ(environment.at("resumed").at(0).at("accepted").at(0),
-            "the file of attention 'quest' changed");
+  EXPECT_THAT(environment.at("resumed").at(0).at("accepted").at(0),
+              HasSubstr("file of attention 'quest'"));
 }
 
 // It has no numbers yet, and would file those that come under what it no longer is.
@@ -331,17 +330,15 @@ TEST_F(Resume, RefusesARunWithoutACheckpointThatWasFiledByAnother) {
   shorter.replace(shorter.find("epochs: 3"), 9, "epochs: 1");
   write_file(folder + "/config.yaml", shorter);
   EXPECT_THAT(refusal({"run", folder, "--resume"}),
-              HasSubstr("config.yaml: is not the configuration that the run was filed by"));
+              mentions("config.yaml: ", "not the configuration"));
   write_file(folder + "/config.yaml", config);
   nlohmann::json identity = nlohmann::json::parse(file_text(folder + "/identity.json"));
   identity["plugins"]["attention"]["hash"] = "0";
   write_file(folder + "/identity.json", identity.dump());
-  EXPECT_THAT(refusal({"run", folder, "--resume"}),
-              HasSubstr("the file of attention 'quest' changed"));
+  EXPECT_THAT(refusal({"run", folder, "--resume"}), HasSubstr("file of attention 'quest'"));
   must({"run", folder, "--resume", "--accept-changes"});
-  EXPECT_THAT(
-      must({"compare", folder}).out,
-      HasSubstr("begun although, by --accept-changes, the file of attention 'quest' changed"));
+  EXPECT_THAT(must({"compare", folder}).out,
+              mentions("begun although", "--accept-changes", "file of attention 'quest'"));
 }
 
 TEST_F(Resume, RefusesProductsOfAnotherPrecisionUnlessToldTo) {
@@ -351,7 +348,7 @@ TEST_F(Resume, RefusesProductsOfAnotherPrecisionUnlessToldTo) {
   EXPECT_EQ(environment.at("products"), "float32");
   environment["products"] = "bfloat16";  // as if begun on another machine
   const Ended refused = refused_as_begun_with(environment);
-  EXPECT_THAT(refused.err, HasSubstr("the precision of products (now float32) changed"));
+  EXPECT_THAT(refused.err, mentions("precision of products", "now float32"));
   must({"run", folder, "--resume", "--accept-changes"});
 }
 
@@ -362,13 +359,13 @@ TEST_F(Resume, GoesOnWithTheKernelsThatARunBeganWith) {
   EXPECT_EQ(environment.at("kernels").at("attention"), "automatic");
   environment["kernels"] = {{"attention", "explicit"}, {"instructions", "another set"}};
   const Ended refused = refused_as_begun_with(environment);
-  EXPECT_THAT(refused.err, HasSubstr("the kernel of attention (ATTNLAB_ATTENTION_KERNEL, now "
-                                     "automatic) changed"));
+  EXPECT_THAT(refused.err,
+              mentions("kernel of attention", "ATTNLAB_ATTENTION_KERNEL", "now automatic"));
   const Ended same =
       attnlab({"run", folder, "--resume"}, {{"ATTNLAB_ATTENTION_KERNEL", "explicit"}});
   EXPECT_EQ(same.exit_code, 0) << same.story();
   EXPECT_THAT(must({"compare", folder}).out,
-              HasSubstr("begun with the instructions of another set, went on at step "));
+              mentions("instructions of another set", "went on at step "));
 }
 
 TEST_F(Resume, RefusesADamagedCheckpoint) {

@@ -54,13 +54,12 @@ TEST_F(Run, SaysThatItBeganWithARunThatIsAnotherByNow) {
   train_again(run_folder("tiny/standard"));
   train_again(run_folder("both/tiny/standard"));
   for (const Words& words : {Words{"run", "tuned.yaml"}, Words{"run", tuned}}) {
-    EXPECT_THAT(must(words).out, AllOf(HasSubstr("done before"), note,
-                                       HasSubstr("and the run of 'tiny.yaml' is "
-                                                 "tiny/standard/0-ffffffff by now; remove")))
+    EXPECT_THAT(must(words).out, AllOf(note, mentions("done before", "run of 'tiny.yaml'",
+                                                      "tiny/standard/0-ffffffff", "remove")))
         << words[1];
   }
   EXPECT_THAT(must({"suite", "both.yaml"}).out,
-              AllOf(HasSubstr("tuned/standard/0: would begin with other weights now: "), note));
+              AllOf(mentions("tuned/standard/0: ", "other weights now: "), note));
 }
 
 TEST_F(Run, RecordsWhatItDidAndWithWhat) {
@@ -108,8 +107,7 @@ TEST_F(Run, IsEvaluatedAgainToTheSameNumbers) {
 
 TEST_F(Run, CannotBeEvaluatedBeforeItsFirstCheckpoint) {
   must({"run", "tiny.yaml", "train.diverged_above=0.01"});
-  EXPECT_THAT(refusal({"eval", run_folder("tiny/standard")}),
-              HasSubstr("there is no checkpoint yet"));
+  EXPECT_THAT(refusal({"eval", run_folder("tiny/standard")}), HasSubstr("no checkpoint yet"));
 }
 
 TEST_F(Run, DivergesWhenItsLossIsNotFinite) {
@@ -175,8 +173,7 @@ TEST_F(Run, ComputesInFloat32WhereTheProcessorHasNoProductsOfBfloat16) {
     return ended.out;
   };
   const std::string said = held({"run", "tiny.yaml", "name=asked", "train.precision=bfloat16"});
-  EXPECT_THAT(said, HasSubstr("train.precision: bfloat16: this processor has no such products; "
-                              "computed in float32"));
+  EXPECT_THAT(said, mentions("train.precision: bfloat16: ", "computed in float32"));
   EXPECT_THAT(held({"run", "tiny.yaml"}), Not(HasSubstr("train.precision")));
   EXPECT_EQ(losses("asked/standard"), losses("tiny/standard"));
   const auto products = [&](const char* below) {
@@ -204,10 +201,10 @@ TEST_F(Run, SaysWhatItsDataWereReadWithout) {
                 "split: [0.5, 0.5]}\ntrain: {steps: 1, epochs: 1, batch_size: 2, threads: 1}\n");
   EXPECT_THAT(must({"run", "words.yaml", "name=whole"}).out, Not(HasSubstr("data from")));
   folder_.write("texts/more/two.txt", "nine ten\n");
-  const std::string said = "data from texts without the folders in it: more";
-  EXPECT_THAT(must({"run", "words.yaml"}).out, HasSubstr("words/standard/0: " + said));
+  EXPECT_THAT(must({"run", "words.yaml"}).out,
+              mentions("words/standard/0: data from texts", "without the folders", ": more"));
   EXPECT_THAT(must({"run", "words.yaml", "--dry-run"}).out,
-              HasSubstr("examples from texts without the folders in it: more,"));
+              mentions("examples from texts", "without the folders", ": more,"));
 }
 
 TEST_F(Run, OfAPluginThatGoesAwayAndThrowsStaysWhereItBelongsAndSoDoesTheNext) {

@@ -72,7 +72,7 @@ TEST_F(Sample, WritesAsItGoesAndEndsCleanlyWhenItIsInterrupted) {
 TEST_F(Sample, SaysWhatIsWrong) {
   must({"run", "tiny.yaml"});
   EXPECT_THAT(refusal({"sample", run_folder("tiny/standard")}),
-              HasSubstr("dataset 'synthetic_images' has no text, so there is none to write"));
+              HasSubstr("dataset 'synthetic_images' has no text"));
   EXPECT_THAT(refusal({"sample", "no/such/run"}), HasSubstr("no/such/run"));
   const std::string run = trained("transformer_lm");
   EXPECT_THAT(refusal({"sample", run, "--tokens", "-1"}), HasSubstr("--tokens: -1 is less than 0"));
@@ -90,8 +90,8 @@ TEST_F(Sample, RefusesARunWhoseDataChangedUnlessToldTo) {
     accepting.push_back("--accept-changes");
     const Ended ended = attnlab(words);
     EXPECT_EQ(ended.exit_code, 2) << ended.story();
-    EXPECT_THAT(ended.err, HasSubstr(run + ": since this run began, the data of dataset "
-                                           "'text_stream' changed"));
+    EXPECT_THAT(ended.err,
+                mentions(run + ": since this run began", "data of dataset 'text_stream'"));
     must(accepting);
   }
   folder_.write("text/train.txt", text);
@@ -132,8 +132,9 @@ TEST_F(Sample, OneRunWhoseDataChangedKeepsNoOtherBack) {
   const Ended ended = attnlab(again);
   EXPECT_EQ(ended.exit_code, 1) << ended.story();
   for (const int seed : {1, 2}) {
-    EXPECT_THAT(ended.err, HasSubstr("left out: " + run_folder("transformer_lm/quest", seed) +
-                                     ": since this run began, the data of dataset"));
+    EXPECT_THAT(ended.err, mentions("left out: " + run_folder("transformer_lm/quest", seed) +
+                                        ": since this run began",
+                                    "data of dataset"));
   }
 }
 

@@ -41,22 +41,21 @@ TEST_F(Segment, PaintsAPictureOfAnySizeAndTheReportShowsTestPictures) {
   ASSERT_EQ(kept.size(), 2U);
   EXPECT_EQ(kept[1].at("index"), 4) << "equally far apart in the test split";
   must({"report", "runs/scenes", "--baseline", "standard", "-o", "page.html"});
-  EXPECT_THAT(file_text(at("page.html")), AllOf(HasSubstr("Label maps, answers and their errors"),
-                                                HasSubstr("scenes, test example 4</h3>"),
-                                                HasSubstr("alt=\"classes by standard: ")));
+  EXPECT_THAT(file_text(at("page.html")),
+              mentions("Label maps", "scenes, test example 4</h3>", "alt=\"classes by standard: "));
 }
 
 TEST_F(Segment, RefusesWhatDoesNotFit) {
   EXPECT_THAT(refusal({"segment", run_}), HasSubstr("--image: which picture"));
   EXPECT_THAT(attnlab({"segment", run_, "--image", "no.png"}).err, HasSubstr("no.png"));
   EXPECT_THAT(attnlab({"segment", run_, "--image", "scenes.yaml"}).err,
-              HasSubstr("scenes.yaml: is not an image"));
+              mentions("scenes.yaml: ", "not an image"));
   EXPECT_THAT(refusal({"segment", run_, "--image", "one.ppm", "--out", "one.ppm"}),
-              HasSubstr("--out one.ppm: would write over one.ppm; choose another name"));
+              mentions("--out one.ppm: ", "over one.ppm", "another name"));
   must({"run", "tiny.yaml"});
-  EXPECT_THAT(refusal({"segment", run_folder("tiny/standard"), "--image", "one.ppm"}),
-              AllOf(HasSubstr("its task is 'image_classification'"),
-                    HasSubstr("take a run of segmentation")));
+  EXPECT_THAT(
+      refusal({"segment", run_folder("tiny/standard"), "--image", "one.ppm"}),
+      AllOf(HasSubstr("its task is 'image_classification'"), HasSubstr("run of segmentation")));
 }
 
 }  // namespace

@@ -107,7 +107,7 @@ TEST_F(ShowClouds, ThinsLargeCloudsTheSameWayForEachAttention) {
   EXPECT_LT(std::filesystem::file_size(quest + "/clouds.json"), 400000U);
   must({"report", "runs/rooms", "--baseline", "standard", "-o", "page.html"});
   const std::string page = file_text(at("page.html"));
-  EXPECT_THAT(page, HasSubstr("rooms, test cloud 0: 30000 points, 20000 of them shown"));
+  EXPECT_THAT(page, mentions("rooms, test cloud 0: ", "30000 points", "20000 of them"));
   const std::size_t section = page.find("<section id=\"clouds\"");
   const std::size_t length = page.find("</section>", section) - section;
   EXPECT_LT(length + a.dump().size() + b.at("said").dump().size(), 1000000U);
@@ -118,9 +118,8 @@ TEST_F(ShowClouds, StandOnTheReportsPageAndInFilesForPapers) {
   const Ended ended = must({"report", "runs/rooms", "--baseline", "standard", "-o", "page.html",
                             "--stills", "stills", "--view=-20,45", "--hide", "ceiling"});
   const std::string page = file_text(at("page.html"));
-  EXPECT_THAT(page, AllOf(HasSubstr("Clouds and the attention of one point"),
-                          HasSubstr("rooms, test cloud 0: 600 points</h3>"),
-                          HasSubstr("<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"cloud\"")));
+  EXPECT_THAT(page, mentions("attention of one point", "rooms, test cloud 0: 600 points</h3>",
+                             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"cloud\""));
   EXPECT_THAT(ended.out, HasSubstr("stills/rooms-cloud0-quest-attention.svg\n"));
   EXPECT_EQ(files_like(".svg").size(), 28U) << "of four clouds the label, and three an attention";
   const std::string still = file_text(at("stills/rooms-cloud0-label.svg"));
@@ -149,14 +148,14 @@ TEST_F(ShowClouds, TakesCloudsWithOneClass) {
 TEST_F(ShowClouds, SaysWhatIsWrong) {
   const std::string run = trained();
   EXPECT_THAT(refusal({"show", run, "--point", "600"}),
-              HasSubstr("--point: test cloud 0 has points 0 to 599"));
+              mentions("--point: ", "test cloud 0", "points 0 to 599"));
   EXPECT_THAT(refusal({"show", run, "--point=-2"}), HasSubstr("there is no point -2"));
   EXPECT_FALSE(std::filesystem::exists(run + "/clouds.json"));
   EXPECT_THAT(refusal({"report", "runs", "--stills", "out"}),
-              HasSubstr("no run here has clouds to draw; `attnlab show RUN_DIR`"));
+              mentions("clouds to draw", "`attnlab show RUN_DIR`"));
   must({"show", run});
   EXPECT_THAT(refusal({"report", "runs", "--stills", "out", "--hide", "cieling"}),
-              HasSubstr("there is no class 'cieling'; did you mean 'ceiling'?"));
+              mentions("class 'cieling'", "did you mean 'ceiling'?"));
   EXPECT_THAT(refusal({"report", "runs", "--stills", "out", "--view", "30"}),
               HasSubstr("'30' is not TURN,TILT"));
   EXPECT_THAT(refusal({"report", "runs", "--stills", "out", "--view", "30,100"}),
@@ -165,9 +164,9 @@ TEST_F(ShowClouds, SaysWhatIsWrong) {
   EXPECT_FALSE(exists("out"));
   must({"run", "tiny.yaml"});
   EXPECT_THAT(refusal({"show", run_folder("tiny/standard"), "--point", "1"}),
-              HasSubstr("--point chooses a point of a cloud"));
+              mentions("--point", "point of a cloud"));
   EXPECT_THAT(refusal({"show", run_folder("tiny/standard"), "--node", "1"}),
-              HasSubstr("--node chooses a node of a graph; dataset '"));
+              mentions("--node", "node of a graph", "dataset '"));
 }
 
 }  // namespace

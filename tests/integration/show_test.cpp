@@ -81,7 +81,7 @@ TEST_F(Show, KeepsGraphsWithAnswersAndTheAttentionOfOneNode) {
   }
   must({"report", "runs/blocks", "--baseline", "quest", "-o", "page.html"});
   const std::string page = file_text(at("page.html"));
-  EXPECT_THAT(page, HasSubstr("Graphs and the attention of one node"));
+  EXPECT_THAT(page, HasSubstr("attention of one node"));
   EXPECT_THAT(page, HasSubstr("blocks, test graph 0: "));
   EXPECT_THAT(page, HasSubstr("node 0: says "));
   must({"show", run, "--examples", "1", "--node", "2"});
@@ -165,18 +165,16 @@ TEST_F(Show, TakesModelsWithoutAttention) {
 
 TEST_F(Show, SaysWhatIsWrong) {
   const std::string run = trained();
-  EXPECT_THAT(refusal({"show", run, "--node", "9999"}), HasSubstr("test graph 0 has nodes 0 to "));
+  EXPECT_THAT(refusal({"show", run, "--node", "9999"}), mentions("test graph 0", "nodes 0 to "));
   EXPECT_THAT(refusal({"show", run, "--examples", "0"}), HasSubstr("0 is not 1 to 100"));
   EXPECT_THAT(refusal({"show", run, "--with", "any.yaml"}),
-              HasSubstr("--with names evaluations of images; dataset '"));
+              mentions("--with", "evaluations of images", "dataset '"));
   EXPECT_FALSE(std::filesystem::exists(run + "/graphs.json"));
   must({"run", "tiny.yaml", "name=toy", "model={use: toy_transformer}",
         "task={use: sequence_classification}",
         "dataset={use: spurious_retrieval, train: 32, test: 8}"});
-  EXPECT_THAT(
-      refusal({"show", run_folder("toy/standard")}),
-      HasSubstr(
-          "has no graphs, no clouds of points, no boxes, no label maps and no images of one size"));
+  EXPECT_THAT(refusal({"show", run_folder("toy/standard")}),
+              mentions("no graphs", "no clouds", "no boxes", "no label maps", "no images"));
 }
 
 }  // namespace

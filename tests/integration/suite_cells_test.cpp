@@ -12,6 +12,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -80,8 +81,8 @@ TEST_F(SuiteCells, AFailedCellIsLeftUntilAskedFor) {
 
   const Ended left = attnlab({"suite", "pair.yaml"});
   EXPECT_EQ(left.exit_code, 3) << left.story();
-  EXPECT_THAT(left.out, AllOf(HasSubstr("failed before: no memory"),
-                              HasSubstr("--rerun failed runs it again"), Not(HasSubstr("starts"))));
+  EXPECT_THAT(left.out, AllOf(HasSubstr("failed before: no memory"), HasSubstr("--rerun failed"),
+                              Not(HasSubstr("starts"))));
   EXPECT_EQ(status_of(folder).at("state"), "failed");
   EXPECT_THAT(must({"status", "runs/pair"}).out,
               AllOf(HasSubstr("1 failed, 1 done"), HasSubstr("no memory")));
@@ -100,11 +101,11 @@ TEST_F(SuiteCells, ACellWhosePluginChangedIsStaleAndRunsAnewOnlyWhenAskedFor) {
   rebuild_twin();
 
   EXPECT_THAT(must({"status", "runs/pair"}).out,
-              HasSubstr("stale         the file of attention 'qzest' changed"));
+              ContainsRegex("stale +[^\n]*file of attention 'qzest'"));
   const Ended left = attnlab({"suite", "pair.yaml"});
   EXPECT_EQ(left.exit_code, 3) << left.story();
-  EXPECT_THAT(left.out, AllOf(HasSubstr("stale: the file of attention 'qzest' changed"),
-                              HasSubstr("--rerun stale"), Not(HasSubstr("starts"))));
+  EXPECT_THAT(left.out, AllOf(mentions("stale: ", "file of attention 'qzest'", "--rerun stale"),
+                              Not(HasSubstr("starts"))));
   EXPECT_EQ(table().at("runs").size(), 1U) << "a stale run does not count";
   EXPECT_EQ(table().at("absent").at(0).at("kind"), "stale");
   EXPECT_THAT(must({"compare", "runs/pair"}).out, HasSubstr("stale"));
@@ -146,8 +147,7 @@ TEST_F(SuiteCells, AnAttentionThatDoesNotFitIsAnAbsenceNotAnError) {
   install_causal_model();
   write_suite("[standard, doubly_stochastic]", kCausal);
   EXPECT_THAT(must({"suite", "pair.yaml"}).out,
-              HasSubstr("incompatible: attention 'doubly_stochastic' does not honour 'causal', "
-                        "which model 'vjt' needs"));
+              mentions("incompatible: attention 'doubly_stochastic'", "'causal'", "model 'vjt'"));
   EXPECT_EQ(status().at("counts"), json({{"done", 1}, {"incompatible", 1}}));
   EXPECT_THAT(must({"suite", "pair.yaml", "--dry-run"}).out,
               HasSubstr("2 runs: 0 to run, 1 finished, 1 incompatible"));
@@ -205,11 +205,10 @@ TEST_F(SuiteCells, DryRunMeasuresAndWritesNothing) {
   folder_.write("pair.yaml",
                 "schema: 1\nattentions: [standard, quest]\nexperiments: [tiny.yaml]\n"
                 "seeds: [0, 1, 2]\ncompare: {test: wilcoxon}\n");
-  EXPECT_THAT(
-      must({"suite", "pair.yaml", "--dry-run", "-j", "2"}).out,
-      AllOf(HasSubstr("6 runs: 6 to run"), HasSubstr("tiny        standard"),
-            HasSubstr("3 paired seeds cannot go below p = 0.25"), HasSubstr("6 runs to do: about "),
-            HasSubstr("with -j 2"), HasSubstr("nothing was written")));
+  EXPECT_THAT(must({"suite", "pair.yaml", "--dry-run", "-j", "2"}).out,
+              AllOf(HasSubstr("6 runs: 6 to run"), HasSubstr("tiny        standard"),
+                    mentions("3 paired seeds", "below p = 0.25", "6 runs to do: about ",
+                             "with -j 2", "nothing was written")));
   EXPECT_FALSE(exists("runs"));
   must({"suite", "pair.yaml", "seeds=[0]", "attentions=[standard]"});
   const auto before = files_like("");
@@ -223,8 +222,8 @@ TEST_F(SuiteCells, DryRunNamesWhatCannotBeBuilt) {
   const Ended ended =
       attnlab({"suite", "pair.yaml", "--dry-run"}, {{"ATTNLAB_PLUGIN_PATH", broken_plugins()}});
   EXPECT_EQ(ended.exit_code, 2) << ended.story();
-  EXPECT_THAT(ended.out, AllOf(HasSubstr("tiny, factory_throws cannot be built: "),
-                               HasSubstr("the kernel table is empty")));
+  EXPECT_THAT(ended.out,
+              mentions("tiny, factory_throws cannot be built: ", "the kernel table is empty"));
 }
 
 TEST_F(SuiteCells, DryRunFindsATraceOfAModelThatHasNoAttention) {
@@ -232,8 +231,7 @@ TEST_F(SuiteCells, DryRunFindsATraceOfAModelThatHasNoAttention) {
   const Ended ended =
       attnlab({"suite", "pair.yaml", "--dry-run", "set.model=resnet", "set.trace.every=1"});
   EXPECT_EQ(ended.exit_code, 2) << ended.story();
-  EXPECT_THAT(ended.out, AllOf(HasSubstr("tiny, standard cannot be built: "),
-                               HasSubstr("no attention layer of the model recorded anything")));
+  EXPECT_THAT(ended.out, mentions("tiny, standard cannot be built: ", "no attention layer"));
 }
 
 TEST_F(SuiteCells, LeaveAFolderAloneThatAnotherProcessIsBeginning) {

@@ -140,7 +140,7 @@ TEST_F(SuiteCommand, GoesOnAfterCellsThatFailAndIsIncomplete) {
   const Ended ended = attnlab({"suite", "pair.yaml"}, {{"ATTNLAB_PLUGIN_PATH", broken_plugins()}});
   EXPECT_EQ(ended.exit_code, 2) << "the experiment can be built with none of its attentions\n"
                                 << ended.story();
-  EXPECT_THAT(ended.err, HasSubstr("cannot be built: the kernel table is empty"));
+  EXPECT_THAT(ended.err, mentions("cannot be built: ", "kernel table is empty"));
   EXPECT_FALSE(exists("runs"));
 
   write_suite("[factory_throws, constructor_throws, standard]", "baseline: standard\n");
@@ -154,11 +154,11 @@ TEST_F(SuiteCommand, GoesOnAfterCellsThatFailAndIsIncomplete) {
   EXPECT_EQ(table.at("runs").at(0).at("state"), "failed");
   EXPECT_THAT(table.at("runs").at(0).at("reason").get<std::string>(),
               HasSubstr("the kernel table is empty"));
-  EXPECT_THAT(table.at("runs").at(1).at("reason").get<std::string>(),
-              AnyOf(StartsWith("killed by signal 6 (Aborted)"),
-                    HasSubstr("threw an exception from a static object's constructor")))
+  EXPECT_THAT(
+      table.at("runs").at(1).at("reason").get<std::string>(),
+      AnyOf(StartsWith("killed by signal 6 (Aborted)"), HasSubstr("static object's constructor")))
       << "the C library and the compiler say whether such an exception can be caught";
-  EXPECT_THAT(partial.out, HasSubstr("threw an exception from a static object's constructor"));
+  EXPECT_THAT(partial.out, HasSubstr("static object's constructor"));
   EXPECT_THAT(markdown(), AllOf(HasSubstr("1 done"), HasSubstr("1 failed")));
   EXPECT_FALSE(table.at("rows").at(1).contains("metrics")) << "an absence, not a zero";
 }
@@ -185,7 +185,7 @@ TEST_F(SuiteCommand, GoesOnWhereItWasInterrupted) {
     suite.send(SIGINT);
     const Ended ended = suite.wait();
     ASSERT_EQ(ended.exit_code, 130) << ended.story();
-    EXPECT_THAT(ended.out, HasSubstr("go on with: attnlab suite pair.yaml 'seeds=[0]'"));
+    EXPECT_THAT(ended.out, mentions("go on", "attnlab suite pair.yaml 'seeds=[0]'"));
     EXPECT_FALSE(exists("runs/pair/table.md"));
   }
   EXPECT_EQ(status_of(folder_of("standard", 0)).at("state"), "done");
@@ -224,10 +224,10 @@ TEST_F(SuiteCommand, SaysWhichEvaluationsCouldNotBegin) {
   {
     const FileLock other(run_folder("pair/asked/standard") + "/lock");
     EXPECT_THAT(must({"suite", "pair.yaml"}).out,
-                HasSubstr("asked/standard/0: some failed; attnlab eval "));
-    const std::string note = "asked/standard/0: not evaluated: noisy; an older result counts";
-    EXPECT_THAT(markdown(), AllOf(HasSubstr(note), HasSubstr("/evaluate.yaml noisy does it")));
-    EXPECT_THAT(table().at("notes").dump(), HasSubstr(note));
+                mentions("asked/standard/0: ", "some failed", "attnlab eval "));
+    const auto note = mentions("asked/standard/0: not evaluated: noisy", "older result counts");
+    EXPECT_THAT(markdown(), AllOf(note, HasSubstr("/evaluate.yaml noisy")));
+    EXPECT_THAT(table().at("notes").dump(), note);
   }
   must({"suite", "pair.yaml"});
   EXPECT_EQ(table().at("notes"), json::array());
@@ -257,17 +257,16 @@ TEST_F(SuiteCommand, FallsBackToOtherDataAndSaysSoLoudly) {
   folder_.write("pair.yaml", "schema: 1\nattentions: [standard]\nexperiments: [real.yaml]\n");
   const Ended refused = attnlab({"suite", "pair.yaml"});
   EXPECT_EQ(refused.exit_code, 2) << refused.story();
-  EXPECT_THAT(refused.err, HasSubstr("the data of 'no-such-images' are not here; looked in\n"));
+  EXPECT_THAT(refused.err, mentions("data of 'no-such-images'", "looked in\n"));
   EXPECT_TRUE(files_like("config.yaml").empty());
 
   EXPECT_THAT(must({"suite", "pair.yaml",
                     "fallback={dataset: {use: synthetic_images, train: 32, test: 16}, "
                     "model: {patch_size: 7}, train: {epochs: 1}}"})
                   .err,
-              AllOf(HasSubstr("*** WARNING: the data of this suite are not on this machine ***"),
-                    HasSubstr("the data of 'no-such-images' are not here"),
-                    HasSubstr("say nothing about the real data")));
-  EXPECT_THAT(markdown(), HasSubstr("**WARNING: the real data were missing"));
+              mentions("*** WARNING: ", "data of this suite", "data of 'no-such-images'",
+                       "nothing about the real data"));
+  EXPECT_THAT(markdown(), mentions("**WARNING: ", "real data were missing"));
   EXPECT_EQ(table().at("notes").size(), 1U);
   EXPECT_EQ(table().at("rows").at(0).at("states"), json({{"done", 1}}));
 }
@@ -276,11 +275,10 @@ TEST_F(SuiteCommand, ReportsEveryProblemOfItsCellsOnce) {
   write_suite("[standard, qest]", "baselin: standard\nset: {train: {epohcs: 1}}\n");
   const Ended ended = attnlab({"suite", "pair.yaml"});
   EXPECT_EQ(ended.exit_code, 2);
-  EXPECT_THAT(ended.err, HasSubstr("pair.yaml:5:1: unknown key 'baselin' of a suite; did you mean "
-                                   "'baseline'?\n"));
-  EXPECT_THAT(ended.err, HasSubstr("pair.yaml:2:24: attention: there is no attention 'qest'; did "
-                                   "you mean 'quest'?"));
-  const std::string epochs = "pair.yaml:6:15: train: unknown key 'epohcs' of train";
+  EXPECT_THAT(ended.err, mentions("pair.yaml:5:1: ", "'baselin'", "did you mean 'baseline'?\n"));
+  EXPECT_THAT(ended.err,
+              mentions("pair.yaml:2:24: attention: ", "'qest'", "did you mean 'quest'?"));
+  const std::string epochs = "pair.yaml:6:15: train: unknown key 'epohcs'";
   const std::size_t first = ended.err.find(epochs);
   ASSERT_NE(first, std::string::npos) << ended.err;
   EXPECT_FALSE(exists("runs"));

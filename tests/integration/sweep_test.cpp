@@ -50,7 +50,7 @@ TEST_F(SweepCommand, RefusesBeforeAnythingIsWritten) {
   };
   EXPECT_THAT(refusal({"zip(lr=[1,2],epochs=[3])"}), HasSubstr("has 2 values and 'epochs' has 1"));
   EXPECT_THAT(refusal({"epohcs=1,2"}), HasSubstr("did you mean 'epochs'?"));
-  EXPECT_THAT(refusal({"epochs=1,0"}), HasSubstr("train.epochs: 0 is out of range"));
+  EXPECT_THAT(refusal({"epochs=1,0"}), mentions("train.epochs: ", "0 is out of range"));
   EXPECT_THAT(refusal({"lr=1,2", "--seeds", "3-1"}), HasSubstr("--seeds 3-1"));
   EXPECT_THAT(refusal({"lr=1,2", "--name", "a/b"}), HasSubstr("without slashes"));
   EXPECT_FALSE(exists("runs"));

@@ -74,7 +74,7 @@ TEST_F(Timeseries, EndsEarlyWithTheModelOfTheBestEpoch) {
   fs::remove(folder + "/best.safetensors");
   const Ended refused = attnlab({"eval", folder});
   EXPECT_EQ(refused.exit_code, 2) << refused.story();
-  EXPECT_THAT(refused.err, HasSubstr("best.safetensors: the model of this result is not there"));
+  EXPECT_THAT(refused.err, mentions("best.safetensors: ", "not there"));
 }
 
 TEST_F(Timeseries, ReportsTheBestTestEpochAndSaysSoWhenAskedForThePublishedProtocol) {
@@ -184,10 +184,10 @@ reference: {sauce: x, values: {series: {standard: high}}}
   const Ended ended = attnlab({"validate", "suite.yaml"});
   EXPECT_EQ(ended.exit_code, 2) << ended.story();
   EXPECT_THAT(ended.out + ended.err,
-              AllOf(HasSubstr("suite.yaml:4:15: missing_data: 'sometimes'"),
-                    HasSubstr("suite.yaml:5:13: reference: unknown key 'sauce'"),
-                    HasSubstr("did you mean 'source'?"), HasSubstr("reference.source: "),
-                    HasSubstr("expected a number"), Not(HasSubstr("terminate"))));
+              AllOf(mentions("suite.yaml:4:15: missing_data: 'sometimes'",
+                             "suite.yaml:5:13: reference: ", "'sauce'", "did you mean 'source'?",
+                             "reference.source: ", "expected a number"),
+                    Not(HasSubstr("terminate"))));
 }
 
 }  // namespace

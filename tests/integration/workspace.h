@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "framework/base/json.h"
+#include "tests/support/message_of.h"
 #include "tests/support/program.h"
 #include "tests/support/temp_folder.h"
 
@@ -17,8 +18,14 @@ namespace attnlab::testing {
 const std::string& build_tree();
 std::string broken_plugins();
 
-using Words = std::vector<std::string>;
 using Environment = std::map<std::string, std::string>;
+
+/// A text that holds each of these words: for tables of a test.
+inline auto mentions(const Words& words) {
+  std::vector<::testing::Matcher<const std::string&>> each;
+  for (const std::string& word : words) each.push_back(::testing::HasSubstr(word));
+  return ::testing::AllOfArray(each);
+}
 
 /// What stands in a run's checkpoint: each tensor's dtype, shape and bytes by name
 /// ("model.head.bias", "optimizer...."), without the metadata.

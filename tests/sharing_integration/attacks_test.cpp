@@ -112,14 +112,14 @@ TEST_F(Attacks, ABuildThatLinksToOtherPluginsMadeNone) {
       failure(bundle("file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/lib/attnlab)\n"
                      "file(CREATE_LINK " +
                      lab_.at("other") + " ${CMAKE_BINARY_DIR}/lib/attnlab/plugins SYMBOLIC)\n")),
-      HasSubstr("the build made 0 plugins"));
+      HasSubstr("made 0 plugins"));
 }
 
 TEST_F(Attacks, ABuildThatNeverEndsIsEnded) {
   lab_.write("x", "");
   const std::string file = bundle("execute_process(COMMAND sleep 10000)\n");
   const Ended ended = lab_.attnlab({"plugin", "install", file, "--time-limit", "0.5"});
-  EXPECT_THAT(ended.err, HasSubstr("since its time was up"));
+  EXPECT_THAT(ended.err, HasSubstr("time was up"));
 }
 
 TEST_F(Attacks, ASignalEndsABuildAndLeavesNothingBehind) {
@@ -144,7 +144,7 @@ TEST_F(Attacks, ASignalEndsABuildAndLeavesNothingBehind) {
       process.send(signal);
       const Ended ended = process.wait();
       EXPECT_EQ(ended.exit_code, 130) << ended.story();
-      EXPECT_THAT(ended.err, HasSubstr("ed, and nothing is left behind\n"));
+      EXPECT_THAT(ended.err, HasSubstr("nothing is left behind\n"));
       EXPECT_FALSE(builds());
       EXPECT_TRUE(fs::is_empty(scratch));
       std::error_code none;
@@ -182,7 +182,7 @@ TEST_F(Attacks, AReplayedOrExpiredIndexIsNoticed) {
   fs::rename(lab_.at("old"), folder);
   const Ended replayed = lab_.attnlab({"index", "update"});
   EXPECT_EQ(replayed.exit_code, 1);
-  EXPECT_THAT(replayed.err, HasSubstr("an old index is served again"));
+  EXPECT_THAT(replayed.err, HasSubstr("old index"));
   EXPECT_THAT(lab_.attnlab({"plugin", "install", "sharp"}).err, HasSubstr("served again"));
 }
 
@@ -215,7 +215,7 @@ TEST_F(Attacks, ARefusedIndexLeavesTheOthersAlone) {
   make_index(lab_.at("borealis"), "borealis", borealis.key, borealis.text, 90);
   const Ended ended = lab_.attnlab({"index", "update"});
   EXPECT_EQ(ended.exit_code, 1);
-  EXPECT_THAT(ended.err, HasSubstr("its signature does not fit"));
+  EXPECT_THAT(ended.err, HasSubstr("signature does not fit"));
   EXPECT_THAT(ended.out, HasSubstr("borealis"));
   EXPECT_THAT(lab_.must({"plugin", "search", "sharp"}).out, HasSubstr("borealis/sharp_borealis"));
 }
@@ -233,7 +233,7 @@ TEST_F(Attacks, KeysAreMadeListedAndRevoked) {
   lab_.must({"key", "add", "other.pub"});
   EXPECT_THAT(keys(), HasSubstr(other.card.key.id_text()));
   lab_.must({"key", "revoke", other.card.key.id_text()});
-  EXPECT_THAT(keys(), HasSubstr("NOT TRUSTED: it was revoked on"));
+  EXPECT_THAT(keys(), mentions("NOT TRUSTED: ", "revoked on"));
 
   // One's own: a revocation for others is written, and a new key can be made.
   const std::string id =
@@ -259,7 +259,7 @@ TEST_F(Attacks, OthersKeysAreAddedByTheirTextAndRevokedByAFile) {
 
   lab_.write("other.revoked", write_revocation("other", other.key));
   EXPECT_THAT(lab_.must({"key", "revoke", "other.revoked"}).out, HasSubstr("revoked"));
-  EXPECT_THAT(lab_.must({"key", "list"}).out, HasSubstr("NOT TRUSTED: it was revoked on"));
+  EXPECT_THAT(lab_.must({"key", "list"}).out, mentions("NOT TRUSTED: ", "revoked on"));
   EXPECT_THAT(lab_.must({"key", "revoke", "other.revoked"}).out, HasSubstr("nothing changed"));
   // Made by another key, although it names this one.
   const Lab mallory("third");
@@ -286,8 +286,7 @@ TEST_F(Attacks, ARevocationReachesThoseWhoKnowOnlyTheOldKey) {
   const Ended update = lab_.attnlab({"index", "update"});
   EXPECT_EQ(update.exit_code, 1);
   EXPECT_THAT(update.err, AllOf(HasSubstr("HAS CHANGED"), HasSubstr("was revoked on")));
-  EXPECT_THAT(lab_.must({"key", "list"}).out,
-              AllOf(HasSubstr(id), HasSubstr("NOT TRUSTED: it was revoked on")));
+  EXPECT_THAT(lab_.must({"key", "list"}).out, mentions(id, "NOT TRUSTED: ", "revoked on"));
   lab_.must({"key", "add", acme.at("public/lab.pub")});
   lab_.must({"index", "update"});
 }
@@ -301,7 +300,7 @@ TEST_F(Attacks, AnIndexOfAnotherKeyIsRefused) {
   lab_.must({"index", "add", folder});
   std::string text = file_text(folder + "/index.json");
   write_file(folder + "/index.json", text + " ");
-  EXPECT_THAT(lab_.attnlab({"index", "update"}).err, HasSubstr("its signature does not fit"));
+  EXPECT_THAT(lab_.attnlab({"index", "update"}).err, HasSubstr("signature does not fit"));
   write_file(folder + "/index.json", text);
   lab_.must({"index", "update"});
   write_file(folder + "/lab.pub", mallory.text);

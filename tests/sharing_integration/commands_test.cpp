@@ -62,12 +62,13 @@ TEST(Commands, ServeAPluginFromItsFolderToItsNextVersions) {
   EXPECT_THAT(asked.err, Not(HasSubstr("clean unpacking")));
 
   const Ended folder = acme.must(quickly({"plugin", "install", "sharper", "--yes"}));
-  EXPECT_THAT(folder.out, StartsWith("installed attention acme/sharper 0.1.0 (its binary"));
+  EXPECT_THAT(folder.out,
+              AllOf(StartsWith("installed attention acme/sharper 0.1.0"), HasSubstr("its binary")));
   EXPECT_THAT(folder.err, Not(HasSubstr("building from source")));
   const Ended hasty =
       acme.attnlab({"plugin", "install", "sharper", "--yes", "--time-limit", "0.01"});
   EXPECT_NE(hasty.exit_code, 0);
-  EXPECT_THAT(hasty.err, HasSubstr("since its time was up"));
+  EXPECT_THAT(hasty.err, HasSubstr("time was up"));
   acme.must({"plugin", "remove", "sharper"});
 
   // A folder with a bundle, and an address: what was installed from the folder has the same bytes.
@@ -119,9 +120,9 @@ TEST(Commands, ServeAPluginFromItsFolderToItsNextVersions) {
   EXPECT_FALSE(fs::exists(borealis.plugins() + "/attention"));
   // Without its signature, where acme's key is known, it does not come that far.
   EXPECT_THAT(acme.attnlab({"plugin", "install", borealis.at("wrong.attnlab"), "--yes"}).err,
-              HasSubstr("it is not signed, and lab 'acme' has a key here"));
+              mentions("not signed", "lab 'acme' has a key"));
   EXPECT_THAT(acme.attnlab({"plugin", "verify", borealis.at("wrong.attnlab")}).out,
-              HasSubstr("NOT SIGNED, although lab 'acme' has a key here"));
+              mentions("NOT SIGNED", "lab 'acme' has a key"));
 
   // A key that expires later leaves what came in before as it is.
   const std::string known = acme.at(".config/attnlab/keys/known.json");

@@ -55,7 +55,7 @@ TEST_P(New, BuildsPassesItsTestsPacksAndIsInstalled) {
                             lab_.home(),
                             {{"HOME", lab_.home()}, {"ATTNLAB_PLUGIN_PATH", ""}}});
   EXPECT_EQ(tested.exit_code, 0) << tested.story();
-  EXPECT_THAT(tested.out, HasSubstr("100% tests passed, 0 tests failed out of 2"));
+  EXPECT_THAT(tested.out, HasSubstr("0 tests failed out of 2"));
   const Ended packed = lab_.must(
       {"plugin", "pack", begun.name, "--unsigned", "--binary", "--no-kit", "--time-limit", "1800"});
   EXPECT_THAT(packed.out, HasSubstr(begun.name + "-0.1.0.attnlab"));
@@ -100,11 +100,11 @@ TEST_F(New, RefusesAFolderThatIsThereOrHasNoName) {
   for (const char* out : {"there", "there/", ".", "/"}) {
     const Ended ended = lab_.attnlab({"new", "attention", "fine", "--out", out});
     EXPECT_EQ(ended.exit_code, 2) << ended.story();
-    EXPECT_THAT(ended.err, HasSubstr("is there already; name another folder with --out"));
+    EXPECT_THAT(ended.err, mentions("there already", "--out"));
   }
   const Ended unnamed = lab_.attnlab({"new", "attention", "fine", "--out", ""});
   EXPECT_EQ(unnamed.exit_code, 2) << unnamed.story();
-  EXPECT_THAT(unnamed.err, HasSubstr("--out: is empty; give --out DIR, or leave it out"));
+  EXPECT_THAT(unnamed.err, mentions("--out: is empty", "--out DIR"));
 }
 
 }  // namespace

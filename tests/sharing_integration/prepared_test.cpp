@@ -59,15 +59,15 @@ TEST_F(Prepared, IsInstalledFromItsFileAndTheVersionBeforeComesBack) {
     return all.size() == 1 ? all[0].at("version").get<std::string>() : "";
   };
   const Ended first = lab_.must({"plugin", "install", bundle("1.0.0"), "--no-kit"});
-  EXPECT_THAT(first.out, HasSubstr("installed attention acme/ready 1.0.0 (its binary, signed by"));
+  EXPECT_THAT(first.out,
+              mentions("installed attention acme/ready 1.0.0", "its binary", "signed by"));
   lab_.must({"plugin", "install", bundle("1.1.0"), "--no-kit"});
   EXPECT_EQ(version(), "1.1.0");
   EXPECT_THAT(lab_.must({"plugin", "rollback", "ready"}).out,
-              HasSubstr("acme/ready: 1.0.0 is in use again instead of 1.1.0"));
+              mentions("acme/ready: 1.0.0 is in use", "instead of 1.1.0"));
   EXPECT_EQ(version(), "1.0.0");
   lab_.must({"plugin", "verify", "ready"});
-  EXPECT_THAT(lab_.attnlab({"plugin", "rollback", "ready"}).err,
-              HasSubstr("there is no earlier version"));
+  EXPECT_THAT(lab_.attnlab({"plugin", "rollback", "ready"}).err, HasSubstr("no earlier version"));
   EXPECT_THAT(lab_.attnlab({"plugin", "install", home_ / "none.attnlab"}).err,
               HasSubstr("none.attnlab"));
   EXPECT_EQ(version(), "1.0.0");
@@ -78,10 +78,10 @@ TEST_F(Prepared, IsRefusedOnceItsKeyIsRevokedThoughThatIsNotKnown) {
   lab_.write("acme.revoked", write_revocation("acme", acme_.key));
   const auto revoke = [&] { return lab_.must({"key", "revoke", "acme.revoked"}).out; };
   EXPECT_THAT(lab_.must({"plugin", "verify", file}).out, HasSubstr("not known here"));
-  EXPECT_THAT(revoke(), HasSubstr("it will not be trusted when it is met"));
+  EXPECT_THAT(revoke(), HasSubstr("will not be trusted"));
   const Ended verified = lab_.attnlab({"plugin", "verify", file});
   EXPECT_EQ(verified.exit_code, 1) << verified.story();
-  EXPECT_THAT(verified.out, HasSubstr("a key that was revoked on"));
+  EXPECT_THAT(verified.out, HasSubstr("revoked on"));
 
   // Installed, and then the record of known keys is lost.
   const std::string kept = file_text(known);
@@ -90,8 +90,8 @@ TEST_F(Prepared, IsRefusedOnceItsKeyIsRevokedThoughThatIsNotKnown) {
   write_file(known, kept);
   const Ended sound = lab_.attnlab({"plugin", "verify"});
   EXPECT_EQ(sound.exit_code, 1) << sound.story();
-  EXPECT_THAT(sound.out, AllOf(HasSubstr("which is not known here, was revoked on"),
-                               HasSubstr("attnlab plugin remove acme/ready")));
+  EXPECT_THAT(sound.out,
+              mentions("not known here", "revoked on", "attnlab plugin remove acme/ready"));
   EXPECT_THAT(revoke(), HasSubstr("revoked\n"));
   lab_.write("small.yaml", R"(schema: 1
 name: small

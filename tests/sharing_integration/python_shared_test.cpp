@@ -74,7 +74,7 @@ TEST_F(PythonShared, LiveAsPluginsUnderTheirNames) {
              "    def forward(self, q, k, v):\n        return v\n");
   EXPECT_THAT(refusal({"plugin", "pack", "mine.py"}), HasSubstr("--lab is missing"));
   EXPECT_THAT(refusal({"plugin", "pack", "mine.py", "--lab", "acme"}),
-              AllOf(HasSubstr("mine.py: its class says no version"), HasSubstr("\"1.0.0\"")));
+              mentions("mine.py: ", "no version", "\"1.0.0\""));
   EXPECT_THAT(refusal({"plugin", "install", "mine.py"}), HasSubstr("attnlab plugin pack mine.py"));
   lab_.write("up.py", "scale = 1\n");
   lab_.write("far/mine.py", "from .. import up\n" + packable_attention());
@@ -85,16 +85,15 @@ TEST_F(PythonShared, LiveAsPluginsUnderTheirNames) {
   lab_.write("helpers.py", "one = 1\n");
   const Ended packed = lab_.must({"plugin", "pack", "mine.py", "--lab", "acme", "--no-kit"});
   EXPECT_THAT(packed.out, HasSubstr("mine-1.0.0.attnlab"));
-  EXPECT_THAT(packed.err, HasSubstr("expected numbers: computed on made-up tensors"));
+  EXPECT_THAT(packed.err, mentions("expected numbers: ", "made-up tensors"));
   for (const char* file : {"mine.py", "helpers.py"}) fs::remove(lab_.at(file));
 
   const LabMachine careful(prefix(), home_ / "careful");
   const Ended asked = careful.attnlab({"plugin", "install", lab_.at("mine-1.0.0.attnlab")});
   EXPECT_NE(asked.exit_code, 0);
-  EXPECT_THAT(asked.err, AllOf(HasSubstr("Its code will run with your rights"),
-                               HasSubstr("the policy does not let it in")));
+  EXPECT_THAT(asked.err, mentions("with your rights", "policy does not let"));
   EXPECT_THAT(lab_.must({"plugin", "install", "mine-1.0.0.attnlab", "--no-kit"}).out,
-              HasSubstr("installed attention acme/mine 1.0.0 (Python, unsigned)"));
+              mentions("installed attention acme/mine 1.0.0", "Python, unsigned"));
   EXPECT_THAT(
       lab_.must({"describe", "mine"}).out,
       AllOf(HasSubstr("acme/mine 1.0.0"), HasSubstr("\n  temperature (float in [0.1, 10]")));
@@ -116,15 +115,14 @@ TEST_F(PythonShared, LiveAsPluginsUnderTheirNames) {
   write_file(fs::path(installed).replace_filename("helpers.py").string(), "one = 2\n");
   EXPECT_EQ(lab_.attnlab({"plugin", "verify"}).exit_code, 1);
   EXPECT_THAT(refusal({"run", "small.yaml", "attention=mine"}),
-              AllOf(HasSubstr("was altered since it was installed as acme/mine 1.0.0"),
-                    HasSubstr("attnlab plugin remove acme/mine")));
+              mentions("altered since", "acme/mine 1.0.0", "attnlab plugin remove acme/mine"));
   lab_.must({"plugin", "remove", "mine"});
   EXPECT_THAT(refusal({"validate", "small.yaml", "attention=mine"}),
               HasSubstr("there is no attention 'mine'"));
 
   lab_.write("quest.attnlab", bundle(packable_attention(), "quest"));
   EXPECT_THAT(refusal({"plugin", "install", "quest.attnlab", "--no-kit"}),
-              HasSubstr("the name 'quest' is taken by attnlab/quest"));
+              mentions("name 'quest'", "by attnlab/quest"));
 }
 
 TEST_F(PythonShared, AreTriedWithoutReachingTheUser) {
@@ -149,8 +147,7 @@ TEST_F(PythonShared, AreRepeatedWithTheResultThatKeepsThem) {
   EXPECT_THAT(packed.err, Not(HasSubstr("python/mine")));
   const std::string result = lab_.at("small-1.0.0.attnlab");
   const LabMachine careful(prefix(), home_ / "careful");
-  EXPECT_THAT(careful.attnlab({"reproduce", result}).err,
-              HasSubstr("the policy does not let it in"));
+  EXPECT_THAT(careful.attnlab({"reproduce", result}).err, HasSubstr("policy does not let"));
   const LabMachine other(prefix(), home_ / "other");
   const Ended repeated = other.must({"reproduce", result, "--yes", "--no-kit"});
   EXPECT_THAT(repeated.out, AllOf(HasSubstr("identical"), Not(HasSubstr("not installed"))));

@@ -209,12 +209,12 @@ TEST_F(Reproduce, BringsTheUsersOwnVersionBack) {
 
   const Ended swapped = reproduce(own, "small.attnlab", {"--allow-downgrade"});
   EXPECT_EQ(swapped.exit_code, 0) << swapped.story();
-  EXPECT_THAT(swapped.err, AllOf(HasSubstr("takes the place of acme/sharper 1.8.3"),
-                                 HasSubstr("acme/sharper 1.8.3 is in use again")));
+  EXPECT_THAT(swapped.err,
+              mentions("the place of acme/sharper 1.8.3", "acme/sharper 1.8.3 is in use again"));
   EXPECT_THAT(swapped.out, HasSubstr("identical"));
   EXPECT_THAT(installed(own), AllOf(HasSubstr("1.8.3"), Not(HasSubstr("acme/sharper 1.7.3"))));
   EXPECT_THAT(own.must({"plugin", "rollback", "sharper"}).out,
-              HasSubstr("1.6.3 is in use again instead of 1.8.3"));
+              mentions("1.6.3 is in use", "instead of 1.8.3"));
 }
 
 TEST_F(Reproduce, EndsWhatAKilledCallLeftInUse) {
@@ -231,16 +231,15 @@ TEST_F(Reproduce, EndsWhatAKilledCallLeftInUse) {
     const FileLock running((entry / "for_now.lock").string());
     const Ended refused = reproduce(own, "small.attnlab", {"--allow-downgrade"});
     EXPECT_EQ(refused.exit_code, 2) << refused.story();
-    EXPECT_THAT(refused.err,
-                HasSubstr("acme/sharper 1.8.3 is in use while another attnlab reproduce runs"));
+    EXPECT_THAT(refused.err, mentions("acme/sharper 1.8.3 is in use", "another attnlab reproduce"));
   }
   EXPECT_THAT(installed(own), HasSubstr("1.8.3"));
 
   const Ended ended = reproduce(own, "small.attnlab", {"--allow-downgrade"});
   EXPECT_EQ(ended.exit_code, 0) << ended.story();
-  EXPECT_THAT(ended.err, AllOf(HasSubstr("acme/sharper 1.8.3 was left in use by a killed call"),
-                               HasSubstr("takes the place of acme/sharper 1.6.3"),
-                               HasSubstr("acme/sharper 1.6.3 is in use again")));
+  EXPECT_THAT(ended.err,
+              mentions("acme/sharper 1.8.3 was left", "killed call",
+                       "the place of acme/sharper 1.6.3", "acme/sharper 1.6.3 is in use again"));
   EXPECT_THAT(installed(own), AllOf(HasSubstr("1.6.3"), Not(HasSubstr("plugin rollback"))));
 }
 
@@ -272,7 +271,7 @@ TEST_F(Reproduce, RepeatsAnEvaluationThatFailedOrWasKilled) {
   }
   const Ended ended = reproduce(again, "small.attnlab");
   EXPECT_EQ(ended.exit_code, 0) << ended.story();
-  EXPECT_THAT(ended.err, HasSubstr("small/sharper/0: evaluating again what failed before"));
+  EXPECT_THAT(ended.err, mentions("small/sharper/0: evaluating again", "failed before"));
   EXPECT_THAT(ended.out, AllOf(HasSubstr("noisy/accuracy"), Not(HasSubstr("DIFFERS"))));
 }
 
@@ -332,8 +331,7 @@ TEST_F(Reproduce, LeavesAPluginToACallThatIsJustPuttingItIntoUse) {
   const FileLock running((entry / "for_now.lock").string());
   turn.reset();
   EXPECT_EQ(process.wait().exit_code, 2) << told();
-  EXPECT_THAT(told(), AllOf(HasSubstr("waiting for it"),
-                            HasSubstr("1.8.3 is in use while another attnlab reproduce runs")));
+  EXPECT_THAT(told(), mentions("waiting", "1.8.3 is in use", "another attnlab reproduce"));
   EXPECT_THAT(installed(own), HasSubstr("1.8.3"));
 }
 
@@ -359,8 +357,8 @@ TEST_F(Reproduce, EndsWithItsOwnCodeWhereItIsInterrupted) {
   process.send(SIGINT);
   const Ended ended = process.wait();
   EXPECT_EQ(ended.exit_code, 130) << ended.story();
-  EXPECT_THAT(ended.err, AllOf(HasSubstr("interrupted; the same command goes on where it was\n"),
-                               HasSubstr("acme/sharper 1.8.3 is in use again")));
+  EXPECT_THAT(ended.err, mentions("interrupted", "the same command goes on",
+                                  "acme/sharper 1.8.3 is in use again"));
   EXPECT_EQ(status_of(repeated(busy).at(0)).at("state"), "interrupted");
 }
 
@@ -393,8 +391,8 @@ TEST_F(Reproduce, SaysBeforeAllWorkThatARunBeginsWithAnother) {
   });
   const Ended ended = reproduce(tuned, "small.attnlab");
   EXPECT_EQ(ended.exit_code, 2) << ended.story();
-  EXPECT_THAT(ended.err, AllOf(HasSubstr("finished run of 'pretraining' (init.experiment)"),
-                               HasSubstr("small/original/runs/run-00001/config.yaml --out DIR")));
+  EXPECT_THAT(ended.err, mentions("finished run of 'pretraining'", "init.experiment",
+                                  "small/original/runs/run-00001/config.yaml --out DIR"));
   EXPECT_THAT(installed(tuned), HasSubstr("no plugin is installed"));
 }
 
@@ -408,24 +406,24 @@ TEST_F(Reproduce, TakesAnotherBundleOfTheVersionOnlyWhereAskedTo) {
   give(other, "small.attnlab");
   const Ended refused = reproduce(other, "small.attnlab");
   EXPECT_EQ(refused.exit_code, 2) << refused.story();
-  EXPECT_THAT(refused.err, HasSubstr("another bundle of this very version"));
+  EXPECT_THAT(refused.err, HasSubstr("another bundle"));
 
   const Ended own = reproduce(other, "small.attnlab", {"--allow-other-bundles"});
   EXPECT_EQ(own.exit_code, 0) << own.story();
-  EXPECT_THAT(own.err, Not(HasSubstr("takes the place of acme/sharper")));
-  EXPECT_THAT(own.out, AllOf(HasSubstr("note: attention acme/sharper 1.7.3: the runs used bundle"),
-                             HasSubstr("here is bundle " + sha256.substr(0, 12))));
+  EXPECT_THAT(own.err, Not(HasSubstr("the place of acme/sharper")));
+  EXPECT_THAT(own.out, mentions("note: attention acme/sharper 1.7.3: ", "runs used bundle",
+                                "here is bundle " + sha256.substr(0, 12)));
 
   const Ended swapped = reproduce(other, "small.attnlab", {"--allow-downgrade"});
   EXPECT_EQ(swapped.exit_code, 0) << swapped.story();
-  EXPECT_THAT(swapped.err, HasSubstr("takes the place of acme/sharper"));
+  EXPECT_THAT(swapped.err, HasSubstr("the place of acme/sharper"));
   EXPECT_THAT(other.must({"list", "--installed", "--json"}).out, HasSubstr(sha256));
 
   // Where the file does not hold it, the lock holds all the same.
   give(other, "bare.attnlab", drop_plugins);
   const Ended bare = reproduce(other, "bare.attnlab", {"--out", "bare"});
   EXPECT_EQ(bare.exit_code, 2) << bare.story();
-  EXPECT_THAT(bare.err, HasSubstr("--allow-other-bundles takes it all the same"));
+  EXPECT_THAT(bare.err, HasSubstr("--allow-other-bundles"));
 }
 
 TEST_F(Reproduce, NamesAPluginThatIsNeitherHereNorInTheFile) {
@@ -438,7 +436,7 @@ TEST_F(Reproduce, NamesAPluginThatIsNeitherHereNorInTheFile) {
   });
   const Ended ended = reproduce(empty, "small.attnlab");
   EXPECT_EQ(ended.exit_code, 2) << ended.story();
-  EXPECT_THAT(ended.err, HasSubstr("is not installed, and not in the file"));
+  EXPECT_THAT(ended.err, mentions("not installed", "not in the file"));
   EXPECT_FALSE(fs::exists(empty.at("reproduced/small/runs")));
 }
 
@@ -450,13 +448,13 @@ TEST_F(Reproduce, EndsWithOneWhereNumbersOrDataAreOthers) {
   });
   const Ended numbers = reproduce(strict, "numbers.attnlab", {"--out", "numbers"});
   EXPECT_EQ(numbers.exit_code, 1) << numbers.story();
-  EXPECT_THAT(numbers.out, AllOf(HasSubstr("DIFFERS"), HasSubstr("one seed has no spread")));
+  EXPECT_THAT(numbers.out, AllOf(HasSubstr("DIFFERS"), HasSubstr("no spread")));
 
   give(strict, "data.attnlab",
        [](Bundle& bundle) { change_lock(bundle, [](json& lock) { lock["data"] = {"another"}; }); });
   const Ended data = reproduce(strict, "data.attnlab", {"--out", "data"});
   EXPECT_EQ(data.exit_code, 1) << data.story();
-  EXPECT_THAT(data.err, HasSubstr("its data differ from those there"));
+  EXPECT_THAT(data.err, HasSubstr("its data differ"));
   EXPECT_THAT(data.out, AllOf(HasSubstr("OTHER DATA"), HasSubstr("by the numbers: identical")));
 
   give(strict, "asked.attnlab", [](Bundle& bundle) {
@@ -464,7 +462,7 @@ TEST_F(Reproduce, EndsWithOneWhereNumbersOrDataAreOthers) {
   });
   const Ended asked = reproduce(strict, "asked.attnlab", {"--out", "asked"});
   EXPECT_EQ(asked.exit_code, 1) << asked.story();
-  EXPECT_THAT(asked.err, HasSubstr("the data of evaluation noisy differ from those there"));
+  EXPECT_THAT(asked.err, HasSubstr("data of evaluation noisy differ"));
 }
 
 TEST_F(Reproduce, ReadsDataFromTheReceiversFolder) {
@@ -511,8 +509,7 @@ TEST_F(Reproduce, EndsWithThreeWhereNothingCouldBeRun) {
   });
   const Ended ended = reproduce(broken, "small.attnlab");
   EXPECT_EQ(ended.exit_code, 3) << ended.story();
-  EXPECT_THAT(ended.err, AllOf(HasSubstr("unknown key 'unheard_of'"),
-                               HasSubstr("1 of 1 runs could not be repeated; the log: ")));
+  EXPECT_THAT(ended.err, mentions("unknown key 'unheard_of'", "1 of 1 runs", "the log: "));
   EXPECT_THAT(ended.out, HasSubstr("none could be run"));
 }
 

@@ -96,8 +96,8 @@ TEST(TwoLabs, ShareAnAttentionAndItsResults) {
   borealis.must({"index", "add", server.url(), "--yes"});
   EXPECT_THAT(borealis.must({"plugin", "search", "Learned"}).out, HasSubstr("acme/sharper"));
   const Ended installed = borealis.must(with_patience({"plugin", "install", "acme/sharper"}));
-  EXPECT_THAT(installed.err, AllOf(HasSubstr("refused by its stamp"), HasSubstr("sdk: expected"),
-                                   HasSubstr("2 case(s) of expected numbers hold")));
+  EXPECT_THAT(installed.err, mentions("refused by its stamp", "sdk: expected", "2 case(s)",
+                                      "expected numbers hold"));
   EXPECT_THAT(installed.out, AllOf(HasSubstr("built from source"), HasSubstr("signed by")));
   EXPECT_THAT(borealis.must({"list", "attention"}).out, HasSubstr("sharper"));
   EXPECT_THAT(borealis.must({"plugin", "verify"}).out, HasSubstr("acme/sharper 0.1.0: sound"));
@@ -125,10 +125,9 @@ TEST(TwoLabs, ShareAnAttentionAndItsResults) {
   const std::string library = fs::canonical(borealis.plugins() + "/attention/sharper.so");
   std::ofstream(library, std::ios::app) << "x";
   const Ended refused = borealis.attnlab({"run", "small.yaml", "attention=sharper"});
-  EXPECT_THAT(refused.err, HasSubstr("was altered since it was installed"));
-  EXPECT_THAT(borealis.attnlab({"list"}).err, HasSubstr("was altered since it was installed"));
-  EXPECT_THAT(borealis.attnlab({"describe", "sharper"}).err,
-              HasSubstr("was altered since it was installed"));
+  EXPECT_THAT(refused.err, HasSubstr("altered since"));
+  EXPECT_THAT(borealis.attnlab({"list"}).err, HasSubstr("altered since"));
+  EXPECT_THAT(borealis.attnlab({"describe", "sharper"}).err, HasSubstr("altered since"));
   EXPECT_EQ(borealis.attnlab({"plugin", "verify"}).exit_code, 1);
   borealis.must({"plugin", "remove", "sharper"});
   EXPECT_THAT(borealis.must({"list", "attention"}).out, Not(HasSubstr("\n  sharper ")));

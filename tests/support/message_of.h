@@ -53,4 +53,10 @@ inline auto says_lines(const std::vector<Words>& lines) { return SaysLines(lines
 /// One line with these words.
 inline auto says(const Words& words) { return SaysLines(std::vector<Words>{words}); }
 
+/// A text of any number of lines that holds each of these words: place, key, remedy.
+template <class... Word>
+auto mentions(const Word&... words) {
+  return ::testing::AllOf(::testing::HasSubstr(std::string(words))...);
+}
+
 }  // namespace attnlab::testing
