@@ -51,6 +51,12 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::LibTorch)
     message(FATAL_ERROR "cannot read the soname of ${_file} (is binutils installed?)")
   endif()
 
+  # Debian's uses the system's oneDNN; PyPI's has one of its own inside.
+  set(LibTorch_USES_SYSTEM_ONEDNN OFF)
+  if(_dynamic MATCHES "NEEDED[^[]*\\[libdnnl\\.so")
+    set(LibTorch_USES_SYSTEM_ONEDNN ON)
+  endif()
+
   # Releases on PyPI before 2.7 keep std::string as GCC 4 laid it out; no other library of a system does.
   file(STRINGS ${LibTorch_C10_LIBRARY} _new_strings REGEX "__cxx11" LIMIT_COUNT 1)
   if(NOT _new_strings)
