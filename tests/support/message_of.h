@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <exception>
 #include <string>
 #include <string_view>
@@ -52,6 +53,22 @@ MATCHER_P(SaysLines, lines, "") {
 inline auto says_lines(const std::vector<Words>& lines) { return SaysLines(lines); }
 /// One line with these words.
 inline auto says(const Words& words) { return SaysLines(std::vector<Words>{words}); }
+
+MATCHER_P(HasLine, words, "") {
+  for (std::string_view rest = arg; !rest.empty();) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    const std::string_view line = rest.substr(0, end);
+    const auto held = [&](const std::string& word) {
+      return line.find(word) != std::string_view::npos;
+    };
+    if (std::all_of(words.begin(), words.end(), held)) return true;
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return false;
+}
+
+/// A text in which one line holds all of these words.
+inline auto has_line(const Words& words) { return HasLine(words); }
 
 /// A text of any number of lines that holds each of these words: place, key, remedy.
 template <class... Word>

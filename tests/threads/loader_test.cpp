@@ -12,6 +12,7 @@
 namespace attnlab::loader_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::message_of;
@@ -237,7 +238,7 @@ TEST(Loader, RefusesBatchesThatDoNotFitTheOrder) {
     EXPECT_THAT(message_of<DataError>([&] {
                   Loader(dataset, RandomStreams(1), {{0, 1, 2, 3}, ends}, LoaderSettings{});
                 }),
-                HasSubstr("must end one after the other within its 4 examples"));
+                mentions("one after the other", "4 examples"));
   }
 }
 
@@ -412,7 +413,7 @@ TEST(Loader, HandsOutSomeBatchesAsTheyAreAmongAll) {
     EXPECT_THAT(message_of<DataError>([&] {
                   loader_of(Numbered{1, 1}, 0);
                 }),
-                HasSubstr("batch 1 cannot be handed out after batch 1"));
+                mentions("batch 1", "after batch 1"));
     EXPECT_THAT(message_of<DataError>([&] { loader_of(Numbered{1000}, 0); }),
                 HasSubstr("the plan has"));
   }

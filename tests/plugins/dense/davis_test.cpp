@@ -11,6 +11,7 @@
 namespace attnlab::davis_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::message_of;
@@ -112,7 +113,7 @@ TEST_F(DavisVideos, Of2016HaveOneObject) {
   EXPECT_EQ(labels.max().item<std::int64_t>(), 1);
   folder_.write("Annotations/480p/" + frame("cat", 1) + ".png", mask(10, 16, {0, 1}));
   EXPECT_THAT(refusal(", test_set: 480p/val"),
-              AllOf(HasSubstr("cat/00001.png: row 0"), HasSubstr("the number 1 is not a class"),
+              AllOf(HasSubstr("cat/00001.png: row 0"), HasSubstr("number 1 is"),
                     HasSubstr("0 and, for the object, 255")));
   folder_.write("ImageSets/480p/val.txt", list + "ant\n");
   EXPECT_THAT(refusal(", test_set: 480p/val"), HasSubstr("val.txt:4: some lines are names"));
@@ -135,12 +136,12 @@ TEST_F(DavisVideos, KeepTheContract) {
 
 TEST_F(DavisVideos, RefuseFramesAndMasksThatAreNotThere) {
   folder_.write("ImageSets/2017/val.txt", "ant\nbat\n");
-  EXPECT_THAT(refusal(), AllOf(HasSubstr("val.txt:2: there are no frames in"),
-                               HasSubstr("JPEGImages/480p/bat"), HasSubstr("take the line out")));
+  EXPECT_THAT(refusal(),
+              mentions("val.txt:2:", "no frames", "JPEGImages/480p/bat", "take the line out"));
   folder_.write("ImageSets/2017/val.txt", "ant\n");
   std::filesystem::remove(folder_ / ("Annotations/480p/" + frame("ant", 2) + ".png"));
-  EXPECT_THAT(refusal(), AllOf(HasSubstr("ant/00002.jpg: its mask"), HasSubstr("ant/00002.png"),
-                               HasSubstr("of test-dev only the first frame has")));
+  EXPECT_THAT(refusal(),
+              mentions("ant/00002.jpg: its mask", "ant/00002.png", "test-dev", "first frame"));
   std::filesystem::remove(folder_ / "ImageSets/2017/val.txt");
   EXPECT_THAT(refusal(), HasSubstr("lacks ImageSets/2017/val.txt"));
   folder_.write("ImageSets/2017/val.txt", "ant\nant\n");
@@ -157,7 +158,7 @@ TEST_F(DavisVideos, RefuseMasksOfAnotherSizeOrWithoutTheirPalette) {
   const std::size_t palette = png.find("PLTE") - 4;
   folder_.write(third,
                 png.substr(0, palette) + png.substr(palette + 12 + testing::voc_palette().size()));
-  EXPECT_THAT(refusal(), AllOf(HasSubstr(third), HasSubstr("is indexed and has no palette")));
+  EXPECT_THAT(refusal(), AllOf(HasSubstr(third), HasSubstr("no palette")));
   folder_.write(third, mask(10, 16, {0, 7}));
   EXPECT_THAT(refusal(), AllOf(HasSubstr(third), HasSubstr("number 7 of a palette of 5")));
   folder_.write(third, png.substr(0, png.size() / 2));
@@ -170,8 +171,7 @@ TEST_F(DavisVideos, RefuseVideosInWhichNothingCanBeMeasured) {
   write_video("bee", 3, 16, 10, {0, 1});
   folder_.write("JPEGImages/480p/bee/00001.jpg", picture_file(10, 16, 5));
   folder_.write("Annotations/480p/bee/00001.png", mask(10, 16, {0, 1}));
-  EXPECT_THAT(refusal(), AllOf(HasSubstr("bee/00001.jpg: has 10 x 16 pixels"),
-                               HasSubstr("the first frame of its video has 16 x 10")));
+  EXPECT_THAT(refusal(), mentions("bee/00001.jpg: has 10 x 16 pixels", "first frame", "16 x 10"));
   std::filesystem::remove(folder_ / "JPEGImages/480p/bee/00001.jpg");
   EXPECT_THAT(refusal(),
               AllOf(HasSubstr("val.txt:2: "), HasSubstr("has 2 frames"), HasSubstr("needs three")));

@@ -12,6 +12,7 @@
 namespace attnlab::label_layouts_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -155,9 +156,9 @@ TEST_F(LabelLayouts, HaveAnotherFingerprintWhenAPixelChanges) {
 TEST_F(LabelLayouts, RefuseANumberThatIsNoClass) {
   testing::write_small_camvid(folder_);
   folder_.write("trainannot/f1.png", numbers_png(12, 24, striped(12, 24, {0, 12})));
-  EXPECT_THAT(refusal("camvid"), AllOf(HasSubstr("trainannot/f1.png: row 0, column 12"),
-                                       HasSubstr("the number 12 is not a class"),
-                                       HasSubstr("0 to 10 and, for no label, 11")));
+  EXPECT_THAT(refusal("camvid"),
+              AllOf(HasSubstr("trainannot/f1.png: row 0, column 12"), HasSubstr("number 12 is"),
+                    HasSubstr("0 to 10 and, for no label, 11")));
 }
 
 TEST_F(LabelLayouts, RefuseALabelMapOfAnotherSize) {
@@ -188,13 +189,12 @@ TEST_F(LabelLayouts, RefuseAPictureWithoutLabelsAndLabelsWithoutAPicture) {
   std::filesystem::remove(folder_ / label);
   EXPECT_THAT(refusal("ade20k", ", absent: keep"),
               AllOf(HasSubstr("images/training/ADE_train_2.jpg"), HasSubstr(label),
-                    HasSubstr("is not there; put it there")));
+                    HasSubstr("put it there")));
   std::filesystem::remove(folder_ / "images/training/ADE_train_2.jpg");
   EXPECT_EQ(open("ade20k", ", absent: keep")->size(Split::train), 1);
   folder_.write(label, numbers_png(20, 24, striped(20, 24, {1, 2})));
-  EXPECT_THAT(refusal("ade20k", ", absent: keep"),
-              AllOf(HasSubstr(label), HasSubstr("no picture of this label map"),
-                    HasSubstr("take the label map out")));
+  EXPECT_THAT(refusal("ade20k", ", absent: keep"), AllOf(HasSubstr(label), HasSubstr("no picture"),
+                                                         HasSubstr("take the label map out")));
 }
 
 TEST_F(LabelLayouts, NameTheLineOfAListThatLeadsNowhere) {
@@ -231,13 +231,12 @@ TEST_F(LabelLayouts, RefuseACropThatIsLargerThanAPicture) {
 TEST_F(LabelLayouts, RefuseTrainingPicturesAmongThoseThatAreTested) {
   testing::write_small_camvid(folder_);
   EXPECT_THAT(refusal("camvid", ", test_set: train"),
-              AllOf(HasSubstr("train/f0.png: is a picture of train_set and of test_set"),
-                    HasSubstr("share none")));
+              mentions("train/f0.png:", "train_set and of test_set", "share none"));
   folder_.write("test.txt", "x/test/f0.png x/testannot/f0.png\nx/test/f0.png x/testannot/f0.png\n");
-  EXPECT_THAT(refusal("camvid"), HasSubstr("test/f0.png: stands in a set twice"));
+  EXPECT_THAT(refusal("camvid"), mentions("test/f0.png:", "twice"));
   EXPECT_THAT(refusal("camvid", ", train_set: ''"), HasSubstr("is empty; name one"));
   folder_.write("test.txt", "\n");
-  EXPECT_THAT(refusal("camvid"), HasSubstr("the set 'test' has no pictures"));
+  EXPECT_THAT(refusal("camvid"), mentions("set 'test'", "no pictures"));
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 namespace attnlab::pixel_answers_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -222,8 +223,7 @@ TEST(PixelAnswers, RefuseWhatIsNoSegmentationAndWhatIsTooNarrow) {
   asked.run.task = testing::make_task("image_classification", images);
   asked.run.experiment.task.name = "image_classification";
   EXPECT_THAT(message_of<ConfigError>([&] { PixelAnswers(asked.run, "a/run"); }),
-              AllOf(HasSubstr("a/run: its task is 'image_classification'"),
-                    HasSubstr("take a run of segmentation")));
+              mentions("a/run:", "'image_classification'", "take a run of segmentation"));
 }
 
 TEST(LabelMapPicture, KeepsWhatTheReportDraws) {

@@ -13,6 +13,7 @@
 namespace attnlab::segmenter_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::message_of;
@@ -370,7 +371,7 @@ TEST(Segmenter, RefusesWhatItCannotRead) {
   EXPECT_THAT(refusal(pictures(-1, -1), "{" + kSmall + "}"),
               AllOf(HasSubstr("size"), HasSubstr("differ in size"), HasSubstr("${dataset.crop}")));
   EXPECT_THAT(refusal(pictures(-1, -1), "{" + kSmall + ", size: 10}"),
-              HasSubstr("4 does not divide images of 10 x 10 pixels"));
+              mentions("4 does not divide", "10 x 10"));
   EXPECT_THAT(refusal(pictures(8, 8), "{dim: 12, depth: 1, heads: 5, patch_size: 4}"),
               HasSubstr("5 heads do not divide dim 12"));
   EXPECT_THAT(refusal(pictures(8, 8, 0), "{" + kSmall + "}"), HasSubstr("'scenes' has none"));

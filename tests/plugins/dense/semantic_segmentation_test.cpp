@@ -17,6 +17,7 @@
 namespace attnlab::semantic_segmentation_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::make_task;
@@ -433,7 +434,7 @@ TEST(SemanticSegmentation, RefusesOptionsBeforeAnythingRuns) {
   EXPECT_THAT(refusal("{}", without), HasSubstr("label_map"));
   without = colours(8);
   without.class_names = {"a b", "a-b", "c"};
-  EXPECT_THAT(refusal("{}", without), HasSubstr("would share the metric 'iou_a_b'; rename one"));
+  EXPECT_THAT(refusal("{}", without), mentions("'iou_a_b'", "rename one"));
 }
 
 TEST(SemanticSegmentation, RefusesLabelsAndLogitsThatDoNotFit) {
@@ -446,10 +447,10 @@ TEST(SemanticSegmentation, RefusesLabelsAndLogitsThatDoNotFit) {
   EXPECT_THAT(message_of<DataError>([&] {
                 task->loss({{"mask_logits", training.logits}}, wrong);
               }),
-              HasSubstr("label_map: the batch has a label that is not below 3"));
+              mentions("label_map:", "not below 3"));
   EXPECT_THAT(
       message_of<DataError>([&] { evaluated("semantic_segmentation", "{}", colours(8), {wrong}); }),
-      HasSubstr("label_map: the batch has the label 3, which is not below 3"));
+      mentions("label_map:", "label 3", "not below 3"));
   const Tensor few = training.logits.narrow(1, 0, 2);
   EXPECT_THAT(message_of<ShapeError>([&] {
                 task->loss({{"mask_logits", few}}, training.batch);

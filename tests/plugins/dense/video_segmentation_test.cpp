@@ -18,6 +18,7 @@
 namespace attnlab::video_segmentation_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::message_of;
@@ -412,12 +413,12 @@ TEST(VideoSegmentation, RefusesWhatIsNoWholeVideo) {
   EXPECT_THAT(refusal({whole[0], whole[1], whole[5]}), HasSubstr("video 0: has 2 frames"));
   NamedTensors empty = whole[0];
   empty.set("label_map", at::zeros({20, 40}, at::kLong));
-  EXPECT_THAT(refusal({empty}), HasSubstr("video 0: its first frame shows no object"));
+  EXPECT_THAT(refusal({empty}), mentions("video 0:", "first frame", "no object"));
   model.scale = std::nan("");
-  EXPECT_THAT(refusal(whole), HasSubstr("video 0, frame 0: the model's features are not finite"));
+  EXPECT_THAT(refusal(whole), mentions("video 0, frame 0:", "not finite"));
   const auto task = testing::make_task("video_segmentation", films());
   EXPECT_THAT(message_of<ConfigError>([&] { task->loss({}, {}); }),
-              HasSubstr("trains nothing: name it in an entry of evaluate:"));
+              mentions("trains nothing", "evaluate:"));
   EXPECT_THAT(message_of<ConfigError>(
                   [] { testing::make_task("video_segmentation", films(), "{layer: 0}"); }),
               HasSubstr("layer"));

@@ -19,6 +19,7 @@
 namespace attnlab::coco_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::message_of;
@@ -84,8 +85,7 @@ TEST_F(Coco, MayHaveAByteOrderMark) {
   const CocoFile with_mark = read_coco(folder_.write("a.json", testing::marked(kInstances)), {});
   EXPECT_EQ(with_mark.files, plain.files);
   EXPECT_EQ(with_mark.fingerprint, plain.fingerprint);
-  EXPECT_THAT(refusal(testing::utf16(kInstances)),
-              HasSubstr("bad.json: is not UTF-8 but UTF-16; convert"));
+  EXPECT_THAT(refusal(testing::utf16(kInstances)), mentions("bad.json:", "UTF-16", "convert"));
 }
 
 TEST_F(Coco, KnowsEachKeyByItsObjectWhateverStandsBeside) {
@@ -116,11 +116,11 @@ TEST_F(Coco, TakesNoTextOrListForANumber) {
                            "[{}, 1, 2, 3, 4]", "[true, 1, 2, 3, 4]", R"([1, 2, 3, "4"])",
                            R"({"x": 1, "y": 2, "width": 3, "height": 4})"}) {
     EXPECT_THAT(annotation(std::string(R"("bbox": )") + bbox),
-                HasSubstr("number 1 of annotations has no bbox of four numbers"))
+                mentions("number 1 of annotations", "bbox"))
         << bbox;
   }
   EXPECT_THAT(annotation(R"("bbox": [1, 2, 3, 4], "iscrowd": "1")"),
-              HasSubstr(R"(number 1 of annotations: 'iscrowd' is the text "1"; write a number)"));
+              mentions("number 1 of annotations", R"('iscrowd' is the text "1")"));
   EXPECT_THAT(annotation(R"("bbox": [1, 2, 3, 4], "area": "12")"), HasSubstr("'area' is the text"));
   EXPECT_THAT(refusal(R"({"categories": [{"id": 3, "file_name": "a.svg"}]})"),
               HasSubstr("category 3 has no name"));
@@ -132,27 +132,27 @@ TEST_F(Coco, NamesFileAndPlaceOfWhatIsWrong) {
   EXPECT_THAT(refusal(R"({"images": [)"), HasSubstr("bad.json: byte"));
   EXPECT_THAT(refusal("{}"), HasSubstr("no images or no categories"));
   EXPECT_THAT(refusal(R"({"annotations": [{"image_id": 1, "category_id": 1, "bbox": [1, 2]}]})"),
-              HasSubstr("number 1 of annotations has no bbox of four numbers"));
+              mentions("number 1 of annotations", "bbox"));
   EXPECT_THAT(refusal(R"({"images": [{"id": 1, "height": 4}]})"),
-              HasSubstr("number 1 of images has no number 'width'"));
+              mentions("number 1 of images", "'width'"));
   EXPECT_THAT(refusal(R"({"images": [{"id": 4, "file_name": "b", "height": -3, "width": 5}]})"),
               HasSubstr("image 4 has -3 x 5 pixels"));
   EXPECT_THAT(refusal(R"({"categories": [{"id": 1, "name": "a"}],
                           "images": [{"id": 1, "file_name": "b", "height": 4, "width": 4}],
                           "annotations": [{"image_id": 2, "category_id": 1,
                                            "bbox": [0, 0, 1, 1]}]})"),
-              HasSubstr("names image 2, which is not in the file"));
+              mentions("image 2", "not in the file"));
   EXPECT_THAT(refusal(R"({"categories": [{"id": 1, "name": "a"}],
                           "images": [{"id": 5, "file_name": "b", "height": 4, "width": 4},
                                      {"id": 1, "file_name": "c", "height": 4, "width": 4},
                                      {"id": 5, "file_name": "d", "height": 4, "width": 4}]})"),
-              HasSubstr("bad.json: the images 'b' and 'd' have one id, 5"));
+              mentions("bad.json:", "'b' and 'd'", "one id, 5"));
   EXPECT_THAT(refusal(R"({"categories": [{"id": 1, "name": "a"}],
                           "images": [{"id": 5, "file_name": "b", "height": 4, "width": 4},
                                      {"id": 1, "file_name": "b", "height": 4, "width": 4}]})"),
-              HasSubstr("bad.json: two images are the file 'b', which would count twice"));
+              mentions("bad.json:", "the file 'b'", "twice"));
   EXPECT_THAT(refusal(R"({"images": [{"id": 1e300, "file_name": "b", "height": 4, "width": 5}]})"),
-              HasSubstr("number 1 of images: 'id' is 1e+300, no whole number"));
+              mentions("number 1 of images", "'id' is 1e+300"));
   EXPECT_THAT(refusal(R"({"annotations": [{"image_id": 1.5, "category_id": 1,
                                            "bbox": [0, 0, 1, 1]}]})"),
               HasSubstr("'image_id' is 1.5, no whole number"));

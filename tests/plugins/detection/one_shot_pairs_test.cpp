@@ -13,6 +13,7 @@
 namespace attnlab::one_shot_pairs_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::HasSubstr;
 using testing::message_of;
 
@@ -134,7 +135,7 @@ TEST(OneShotPairs, PixelsAndBoxesMoveTogether) {
 TEST(OneShotPairs, AskInEvaluationsForEachClassThatIsThere) {
   const OneShotPairs data = pairs();
   EXPECT_EQ(data.size(Split::test), (2 + 1 + 1 + 1 + 1) * 3);
-  EXPECT_THAT(data.info().source, HasSubstr("without questions for 'cat' in test"));
+  EXPECT_THAT(data.info().source, HasSubstr("'cat' in test"));
   std::set<std::int64_t> prompts;
   for (std::int64_t number = 0; number < 3; ++number) {
     const NamedTensors example = data.example(Split::test, 3 + number, nullptr);
@@ -280,7 +281,7 @@ TEST(OneShotPairs, SplitCocoAsPublished) {
   EXPECT_EQ(open(", coco_split: 4")->info().class_groups.at("novel"),
             (std::vector<std::int64_t>{3, 7}));
   EXPECT_THAT(message_of<ConfigError>([&] { open(", coco_split: 1, novel: [kind a]"); }),
-              HasSubstr("coco_split: is for layout coco, where `novel` is not given"));
+              mentions("coco_split:", "`novel`"));
 }
 
 TEST(OneShotPairs, LeaveOutDifficultBoxesAsPublishedAndCountThem) {

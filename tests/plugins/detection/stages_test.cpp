@@ -13,6 +13,7 @@
 namespace attnlab::stages_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::message_of;
@@ -243,9 +244,9 @@ TEST_F(Stages, ABackboneOfThreeStagesKeepsItsNormAlone) {
   }
   EXPECT_THAT(message_of<DataError>(
                   [&] { initialised(experiment(folder_ / "one.yaml", {"init.fresh=[]"})); }),
-              AllOf(HasSubstr("backbone.norm.weight is [256] float32, expected [128] float32; "
-                              "init.fresh: [backbone.norm.weight] keeps its random numbers"),
-                    Not(HasSubstr("or set init.partial"))));
+              AllOf(Not(HasSubstr("or set init.partial")),
+                    mentions("backbone.norm.weight is [256] float32", "[128] float32",
+                             "init.fresh: [backbone.norm.weight]")));
 }
 
 TEST_F(Stages, AResNetTakesTheStagesThatItHas) {

@@ -11,6 +11,7 @@
 namespace attnlab::voc_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
@@ -55,13 +56,13 @@ TEST_F(VocSets, MayBeListedBehindAByteOrderMark) {
   EXPECT_EQ(open()->size(Split::train), 4) << "an annotation in UTF-16 is XML, too";
   folder_.write("ImageSets/Main/train.txt", testing::utf16("a1\n"));
   EXPECT_THAT(message_of<DataError>([&] { open(); }),
-              HasSubstr("Main/train.txt: is not UTF-8 but UTF-16; convert"));
+              mentions("Main/train.txt:", "UTF-16", "convert"));
 }
 
 TEST_F(VocSets, NameFileAndRemedyBehindAZeroByte) {
   folder_.write("ImageSets/Main/train.txt", std::string("a1\0\n", 4));
   EXPECT_THAT(message_of<DataError>([&] { open(); }),
-              HasSubstr("Annotations/a1\\x00.xml: is not there, but a set in ImageSets/Main"));
+              mentions("Annotations/a1\\x00.xml:", "ImageSets/Main"));
 }
 
 TEST_F(VocSets, CountBoxesThatAreDropped) {
@@ -109,11 +110,11 @@ TEST_F(VocSets, TakeThePicturesSizeWhereTheAnnotationHasNone) {
   folder_.write("Annotations/a2.xml",
                 "<annotation><size><width>0</width><height>50</height></size></annotation>");
   EXPECT_THAT(message_of<DataError>([&] { open(); }),
-              HasSubstr("a2.xml: the picture is 0 x 50 pixels in it; write width and height"));
+              mentions("a2.xml:", "0 x 50 pixels", "width and height"));
   folder_.write("Annotations/a2.xml", "<annotation></annotation>");
   std::filesystem::remove(folder_ / "JPEGImages/a2.jpg");
   EXPECT_THAT(message_of<DataMissingError>([&] { open(); }),
-              HasSubstr("JPEGImages/a2.jpg: is not there, but is annotated"));
+              mentions("JPEGImages/a2.jpg:", "not there"));
   folder_.write("Annotations/a2.xml", "<annotations></annotations>");
   EXPECT_THAT(message_of<DataError>([&] { open(); }), HasSubstr("a2.xml: has no <annotation>"));
 }
@@ -142,7 +143,7 @@ TEST_F(VocSets, MayHavePicturesOfOtherNames) {
   folder_.write("elsewhere.png", other);
   annotate("../elsewhere.png");
   EXPECT_THAT(message_of<DataMissingError>([&] { open(); }),
-              HasSubstr("JPEGImages/b2.jpg: is not there, but is annotated"))
+              mentions("JPEGImages/b2.jpg:", "not there"))
       << "no path leads out of the folder";
   for (const std::string ending : {"png", "PNG", "JPG", "jpeg", "webp"}) {
     const std::string path = folder_ / ("JPEGImages/b2." + ending);
@@ -152,8 +153,7 @@ TEST_F(VocSets, MayHavePicturesOfOtherNames) {
   }
   annotate("b1.jpg");
   EXPECT_THAT(message_of<DataError>([&] { open(); }),
-              AllOf(HasSubstr("Annotations/b2.xml: names "),
-                    HasSubstr("JPEGImages/b1.jpg, which is the picture of another annotation")));
+              mentions("Annotations/b2.xml: names ", "JPEGImages/b1.jpg", "another annotation"));
 }
 
 TEST_F(VocSets, ArePaddedInABatch) {
@@ -211,8 +211,7 @@ TEST_F(VocSets, MayGiveEachObjectAClassOfItsOwn) {
 
 TEST_F(VocSets, RefuseAClassThatNoBoxHas) {
   EXPECT_THAT(message_of<ConfigError>([&] { open(", classes: [dog, cats]"); }),
-              AllOf(HasSubstr("classes: no annotation of these sets has an object 'cats'"),
-                    HasSubstr("did you mean 'cat'")));
+              mentions("classes:", "no annotation", "'cats'", "did you mean 'cat'"));
 }
 
 TEST_F(VocSets, HaveEachPictureOnceHoweverOftenItIsListed) {
@@ -235,11 +234,10 @@ TEST_F(VocSets, RefuseAPictureThatIsTrainedOnAndAskedForLater) {
           "voc", "{root: " + folder_.path() + ", size: 48, train_sets: [train], " + sets + "}");
     });
   };
-  EXPECT_THAT(
-      refusal("validation_sets: [some], test_sets: [val]"),
-      HasSubstr("JPEGImages/a2.jpg: is a picture of train_sets and of validation_sets; name"));
+  EXPECT_THAT(refusal("validation_sets: [some], test_sets: [val]"),
+              mentions("JPEGImages/a2.jpg:", "train_sets and of validation_sets"));
   EXPECT_THAT(refusal("test_sets: [val, ./train]"),
-              HasSubstr("JPEGImages/a1.jpg: is a picture of train_sets and of test_sets; name"));
+              mentions("JPEGImages/a1.jpg:", "train_sets and of test_sets"));
   EXPECT_EQ(open(", validation_sets: [val]")->size(Split::validation), 2)
       << "as published: what is chosen by may be what is tested";
 }

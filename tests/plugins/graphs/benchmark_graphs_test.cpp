@@ -13,6 +13,7 @@
 namespace attnlab::benchmark_graphs_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::make_dataset;
@@ -127,7 +128,7 @@ TEST_F(BenchmarkGraphs, ZincMayBeTensors) {
 TEST_F(BenchmarkGraphs, ZincWithAnUnknownAtomIsRefused) {
   write("*.pickle", file(list({molecule({28}, {0}, 0)})));
   EXPECT_THAT(message_of<DataError>([&] { open("zinc", ", subset: false"); }),
-              HasSubstr("type@node holds values from 28 to 28, expected 0 to 27"));
+              mentions("type@node", "from 28 to 28", "0 to 27"));
   write("*.pickle", file(list({molecule({1, 2}, {0}, 0)})));
   EXPECT_THAT(message_of<DataError>([&] { open("zinc", ", subset: false"); }),
               HasSubstr("graph 0"));
@@ -211,13 +212,13 @@ TEST_F(BenchmarkGraphs, NamedAgainAndAgainAreRefused) {
   for (int i = 0; i < 5000; ++i) again += "h\x01";
   write("*.pickle", file(again + "e"));
   EXPECT_THAT(message_of<DataError>([&] { open("pascalvoc-sp"); }),
-              HasSubstr("train.pickle: names the same graphs again and again"));
+              mentions("train.pickle:", "same graphs"));
   write("*.pickle", file(list({molecule({0, 5}, {0, 1, 1, 0}, 2)})));
   std::string index = "0";
   for (int i = 0; i < 1000; ++i) index += ",0";
   write("*.index", index);
   EXPECT_THAT(message_of<DataError>([&] { open("zinc"); }),
-              HasSubstr("train.pickle: names the same graphs again and again"));
+              mentions("train.pickle:", "same graphs"));
 }
 
 TEST_F(BenchmarkGraphs, CategoriesOfCocoLoseTheirGaps) {
@@ -225,17 +226,16 @@ TEST_F(BenchmarkGraphs, CategoriesOfCocoLoseTheirGaps) {
   const NamedTensors graph = open("coco-sp")->example(Split::train, 0, nullptr);
   EXPECT_TRUE(graph.at("class@node").equal(longs({0, 1, 11, 12, 80})));
   write("*.pickle", file(list({superpixels({12, 0})})));
-  EXPECT_THAT(message_of<DataError>([&] { open("coco-sp"); }),
-              HasSubstr("12 is not a category of COCO"));
+  EXPECT_THAT(message_of<DataError>([&] { open("coco-sp"); }), mentions("12", "category of COCO"));
 }
 
 TEST_F(BenchmarkGraphs, EdgesOutOfRangeAndGraphsWithoutNodesAreNamed) {
   write("*.pickle", file(list({superpixels({1, 1}), superpixels({1, 1}, {0, 2, 1, 0})})));
   EXPECT_THAT(message_of<DataError>([&] { open("pascalvoc-sp"); }),
-              HasSubstr("train.pickle: graph 1: edge 1 (2, 0) names a node"));
+              mentions("train.pickle:", "graph 1: edge 1 (2, 0)"));
   write("*.pickle", file(list({superpixels({}, {})})));
   EXPECT_THAT(message_of<DataError>([&] { open("pascalvoc-sp"); }),
-              HasSubstr("train.pickle: graph 0: the graph has no nodes"));
+              mentions("train.pickle:", "graph 0:", "no nodes"));
 }
 
 using Fields = std::vector<std::pair<std::string, Tensor>>;
@@ -334,13 +334,11 @@ TEST_F(BenchmarkGraphs, FilesOfPyTorchThatDoNotFitAreNamed) {
   reaching[0].second = at::zeros({6});
   const std::vector<std::int64_t> sizes = {3, 2}, strides = {std::int64_t{1} << 36, 1};
   reaching[0].second.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides);
-  EXPECT_THAT(refusal(reaching), AllOf(HasSubstr("CLUSTER_v2.pt: data.pkl: byte "),
-                                       HasSubstr("a tensor reaches beyond its storage")));
-  EXPECT_THAT(refusal(graph_with(longs({0, 6, 0}))),
-              HasSubstr("class@node holds values from 0 to 6"));
-  EXPECT_THAT(
-      refusal(graph_with(longs({0, 6}))),
-      HasSubstr("CLUSTER_v2.pt: split 0, graph 0: y has neither one value nor one per node"));
+  EXPECT_THAT(refusal(reaching),
+              AllOf(HasSubstr("CLUSTER_v2.pt: data.pkl: byte "), HasSubstr("beyond its storage")));
+  EXPECT_THAT(refusal(graph_with(longs({0, 6, 0}))), mentions("class@node", "from 0 to 6"));
+  EXPECT_THAT(refusal(graph_with(longs({0, 6}))),
+              mentions("CLUSTER_v2.pt:", "split 0, graph 0: y"));
   EXPECT_THAT(refusal(graph_with(longs({0, 1, 0}), at::zeros({2, 2}))),
               HasSubstr("their shapes do not fit"));
   folder_.write("CLUSTER_v2.pt", torch_file({{graph_with(longs({0, 1, 0}))}}));
@@ -389,12 +387,10 @@ TEST_F(BenchmarkGraphs, HostileFilesOfPyTorchAreRefused) {
   // One graph, named by two bytes each time.
   std::string again = "](" + graph + "q\x01";
   for (int i = 0; i < 20'000; ++i) again += "h\x01";
-  EXPECT_THAT(refusal(torch_zip(again + "e", two)),
-              HasSubstr("PATTERN_v2.pt: names the same graphs again and again"));
-  EXPECT_THAT(refusal(torch_zip(list({graph}), raw(0.5f))),
-              HasSubstr("a tensor reaches beyond its storage"));
+  EXPECT_THAT(refusal(torch_zip(again + "e", two)), mentions("PATTERN_v2.pt:", "same graphs"));
+  EXPECT_THAT(refusal(torch_zip(list({graph}), raw(0.5f))), HasSubstr("beyond its storage"));
   EXPECT_THAT(refusal(torch_zip(list({graph}), two, true)),
-              HasSubstr("PATTERN_v2.pt: member a/data.pkl is compressed"));
+              mentions("PATTERN_v2.pt:", "a/data.pkl", "compressed"));
   const std::string wide = map({{text("x"), stored("none", "Float", {1 << 30, 0})},
                                 {text("edge_index"), stored("none", "Long", {2, 0})},
                                 {text("y"), stored("2", "Long", {1})}});

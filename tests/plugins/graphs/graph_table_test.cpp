@@ -5,6 +5,7 @@
 namespace attnlab::graph_table_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::HasSubstr;
 using testing::message_of;
 
@@ -36,7 +37,7 @@ TEST(GraphTable, NamesTheEdgeThatLeadsNowhere) {
   };
   EXPECT_THAT(refusal(3, {0, 1, 1, 3}), HasSubstr("MUTAG.txt:24: edge 1 (1, 3) names a node"));
   EXPECT_THAT(refusal(3, {0, -1}), HasSubstr("edge 0 (0, -1)"));
-  EXPECT_THAT(refusal(0, {}), HasSubstr("MUTAG.txt:24: the graph has no nodes"));
+  EXPECT_THAT(refusal(0, {}), mentions("MUTAG.txt:24:", "no nodes"));
 }
 
 TEST(GraphTable, GivesBackWhatWentIn) {
@@ -76,7 +77,7 @@ TEST(GraphTable, RefusesGraphsThatDoNotFitEachOther) {
   EXPECT_THAT(message_of<DataError>([&] {
                 table_of({graph(2, {}), other});
               }),
-              HasSubstr("graph 1: its field 'x@node' is [2, 2] float32"));
+              mentions("graph 1:", "'x@node'", "[2, 2] float32"));
   NamedTensors uneven = graph(2, {});
   uneven.set("y@node", at::zeros({3}));
   EXPECT_THAT(message_of<DataError>([&] { table_of({uneven}); }),

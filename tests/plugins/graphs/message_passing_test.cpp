@@ -6,11 +6,13 @@
 #include "framework/nn/graph/local_layers.h"
 #include "framework/nn/graph/work.h"
 #include "tests/support/gradcheck.h"
+#include "tests/support/message_of.h"
 #include "tests/support/naive_graphs.h"
 
 namespace attnlab::message_passing_test {
 namespace {
 
+using attnlab::testing::says;
 using testing::edges_of;
 using testing::NaiveGraphs;
 using testing::Rows;
@@ -382,8 +384,7 @@ TEST_F(MessagePassing, NamesAnEdgeThatLeadsNowhere) {
     Edges(at::tensor({0, 1, 1, 4}, at::kLong).view({2, 2}), 3);
     FAIL() << "nothing was thrown";
   } catch (const DataError& error) {
-    EXPECT_STREQ(error.what(),
-                 "the target of edge 1 of the batch belongs to row 4, and there are 3");
+    EXPECT_THAT(error.what(), says({"target of edge 1", "row 4", "there are 3"}));
   }
   EXPECT_THROW(Edges(at::zeros({3, 3}, at::kLong), 3), ShapeError);
   const Case in;

@@ -11,6 +11,7 @@
 namespace attnlab::molecules_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::make_dataset;
@@ -174,8 +175,7 @@ TEST_F(Molecules, ScaleTargetsByTrainingRows) {
   // Equal targets, of which rounding leaves a deviation of 1e-17, and one training row alone.
   for (const char* rows : {"C,2\nCC,2\n", "C,0.1\nCC,0.1\nCCC,0.1\n", "C,2\n"}) {
     EXPECT_THAT(refusal(std::string("smiles,y\n") + rows, ", scale_targets: true"),
-                AllOf(HasSubstr("target 0 is the same in every training row"),
-                      HasSubstr("scale_targets: false")))
+                mentions("target 0", "the same", "scale_targets: false"))
         << rows;
   }
 }
@@ -197,12 +197,10 @@ TEST_F(Molecules, AreReadWholeOrNamed) {
   const auto refused = [&](const std::string& smiles) {
     return refusal("smiles,y\nCC,1\n" + smiles + ",2\n");
   };
-  EXPECT_THAT(refused("CC\u200bO"),
-              AllOf(HasSubstr("molecules.csv:3: 'CC<U+200B>O' is not SMILES: its character 3 is "
-                              "U+200B"),
-                    HasSubstr("repair the line")));
+  EXPECT_THAT(refused("CC\u200bO"), mentions("molecules.csv:3:", "'CC<U+200B>O'", "SMILES",
+                                             "character 3 is U+200B", "repair the line"));
   EXPECT_THAT(refused("CCl\u2082OZr"), HasSubstr("character 4 is U+2082"));
-  EXPECT_THAT(refused("CCO\u03b1"), HasSubstr("'CCO<U+03B1>' is not SMILES: its character 4"));
+  EXPECT_THAT(refused("CCO\u03b1"), mentions("'CCO<U+03B1>'", "SMILES", "character 4"));
   EXPECT_THAT(refused("CCO\u00a0"), HasSubstr("character 4 is U+00A0"));
   EXPECT_THAT(refused("\ufeffCCO"), HasSubstr("character 1 is U+FEFF"));
   EXPECT_THAT(refused("CC\xffO"), HasSubstr("'CC<byte ff>O'"));
@@ -228,9 +226,8 @@ TEST_F(Molecules, MayHaveBlanksAroundAndANameBehind) {
 
 // RDKit 2022.09 keeps such numbers in a byte or two: ruthenium, C+44, isotope 4464, 44 hydrogens.
 TEST_F(Molecules, HaveNoNumbersThatRdkitCutsOff) {
-  EXPECT_THAT(
-      refusal("smiles,y\n[#300],1\n"),
-      HasSubstr("molecules.csv:2: '[#300]' is not a molecule: 300 is too large, 118 is the"));
+  EXPECT_THAT(refusal("smiles,y\n[#300],1\n"),
+              mentions("molecules.csv:2:", "'[#300]'", "300", "118"));
   for (const char* smiles : {"[C+300]", "[C-200]", "[70000C]", "[UH300]", "CC[O-4294967297]"}) {
     EXPECT_THAT(refusal(std::string("smiles,y\n") + smiles + ",1\n"), HasSubstr("is too large"))
         << smiles;
@@ -238,21 +235,21 @@ TEST_F(Molecules, HaveNoNumbersThatRdkitCutsOff) {
 }
 
 TEST_F(Molecules, NameTheLineOfATargetThatIsNone) {
-  EXPECT_THAT(refusal("smiles,y\nC,1\nC,x\n"), HasSubstr("molecules.csv:3: 'x' is not a number"));
+  EXPECT_THAT(refusal("smiles,y\nC,1\nC,x\n"), mentions("molecules.csv:3:", "'x'", "number"));
   EXPECT_THAT(refusal(std::string("smiles,y\nC,1\nC,1\0002\n", 19)),
-              HasSubstr("molecules.csv:3: '1\\x002' is not a number; repair the line"));
+              mentions("molecules.csv:3:", "'1\\x002'", "repair the line"));
   EXPECT_THAT(refusal("smiles,y\nC,3e38\nC,1e300\n"),
-              HasSubstr("molecules.csv:3: '1e300' does not fit in float32"));
+              mentions("molecules.csv:3:", "'1e300'", "float32"));
   EXPECT_THAT(refusal("smiles,y\nC,\"[1, 2]\"\nC,\"[1]\"\n"),
-              HasSubstr("molecules.csv:3: has 1 targets where the first row has 2"));
-  EXPECT_THAT(refusal("smiles,y\nC,\"[1\"\n"), HasSubstr("molecules.csv:2: a list does not end"));
+              mentions("molecules.csv:3:", "1 targets", "has 2"));
+  EXPECT_THAT(refusal("smiles,y\nC,\"[1\"\n"), mentions("molecules.csv:2:", "list does not end"));
   EXPECT_THAT(refusal("smiles,y\nC,1\nC,0.5\n", ", target: class"),
               HasSubstr("molecules.csv:3: the class"));
   EXPECT_THAT(refusal("smiles,y\nC,1\nC,\n", ", target: class"),
               HasSubstr("molecules.csv:3: the class"));
   EXPECT_THAT(refusal("smiles,y\nC,1\nC,2\n", ", target: labels"),
               HasSubstr("molecules.csv:3: 2 is not a label"));
-  EXPECT_THAT(refusal("smile,y\nC,1\n"), HasSubstr("no column 'smiles'; did you mean 'smile'?"));
+  EXPECT_THAT(refusal("smile,y\nC,1\n"), mentions("no column 'smiles'", "'smile'"));
   EXPECT_THAT(refusal("smiles,y\nC,1\n", ", targets: []"), HasSubstr("targets: is empty"));
 }
 
@@ -314,13 +311,11 @@ TEST_F(Molecules, AreSplitAtRandomBySeed) {
 TEST_F(Molecules, HoldOutSomeWhereAShareIsAskedFor) {
   const std::string table = "smiles,y\nC,1\nCC,2\nCCC,3\nc1ccccc1,4\n";
   EXPECT_THAT(refusal(table, ", split: random, validation: 0.1"),
-              HasSubstr("validation: a share of 0.1 of 4 rounds to none; take at least 0.125"));
-  EXPECT_THAT(refusal(table, ", split: random, test: 0.1"),
-              HasSubstr("test: a share of 0.1 of 4 is none"));
-  EXPECT_THAT(
-      refusal(table + "O,5\nCO,6\nOO,7\nc1ccccc1C,8\n",
-              ", split: scaffold, validation: 0.1, test: 0.1"),
-      HasSubstr("validation: a share of 0.1 of 8 molecules is empty, as scaffolds are not split"));
+              mentions("validation:", "0.1 of 4", "0.125"));
+  EXPECT_THAT(refusal(table, ", split: random, test: 0.1"), mentions("test:", "0.1 of 4"));
+  EXPECT_THAT(refusal(table + "O,5\nCO,6\nOO,7\nc1ccccc1C,8\n",
+                      ", split: scaffold, validation: 0.1, test: 0.1"),
+              mentions("validation:", "0.1 of 8 molecules", "scaffolds"));
 }
 
 /// LRGB's layout with four peptides.
@@ -357,10 +352,9 @@ TEST_F(Peptides, RefuseASplitOfOtherData) {
   const auto refusal = [&](const std::vector<std::vector<std::int64_t>>& split) {
     return message_of<DataError>([&] { open_with(split, ", refused: skip"); });
   };
-  EXPECT_THAT(refusal({{0, 4}, {1}, {2}}),
-              HasSubstr("train holds row 4, which the table does not"));
-  EXPECT_THAT(refusal({{0, 1}, {1}, {2}}), HasSubstr("val holds row 1, which is taken already"));
-  EXPECT_THAT(refusal({{}, {1}, {2}}), HasSubstr("no graphs are left to train on"));
+  EXPECT_THAT(refusal({{0, 4}, {1}, {2}}), mentions("train", "row 4"));
+  EXPECT_THAT(refusal({{0, 1}, {1}, {2}}), mentions("val", "row 1", "already"));
+  EXPECT_THAT(refusal({{}, {1}, {2}}), mentions("no graphs", "train on"));
 }
 
 /// A row of Peptides-struct: the number `i` a tenth apart in each of its 11 columns.
@@ -383,7 +377,7 @@ TEST_F(Molecules, OfPeptidesStructHaveElevenNormalisedValues) {
   };
   folder_.write("raw/peptide_structure_dataset.csv", table);  // LRGB's other file
   EXPECT_THAT(message_of<DataMissingError>(open_set),
-              HasSubstr("peptide_structure_dataset.csv, without \"normalized\", has other values"));
+              mentions("peptide_structure_dataset.csv", "\"normalized\""));
   folder_.write("raw/peptide_structure_normalized_dataset.csv", table);
   const auto rows = [](std::int64_t row) { return array("i8", {1}, std::vector{row}); };
   folder_.write(

@@ -8,6 +8,7 @@
 namespace attnlab::pcqm_contact_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::make_dataset;
@@ -92,7 +93,7 @@ TEST_F(PcqmContact, ThatDoesNotFitIsNamed) {
   EXPECT_THAT(refusal(bad), HasSubstr("graph 1: edge_attr: row 3 holds -1"));
   bad = made_molecule();
   bad[3][1][0] = 3;
-  EXPECT_THAT(refusal(bad), HasSubstr("edge_index_labeled names an atom that is not there"));
+  EXPECT_THAT(refusal(bad), mentions("edge_index_labeled", "not there"));
   bad = made_molecule();
   bad[4] = bad[4].slice(0, 0, 2);
   EXPECT_THAT(refusal(bad), AllOf(HasSubstr("graph 1"), HasSubstr("edge_label [2]")));

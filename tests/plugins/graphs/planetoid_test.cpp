@@ -10,6 +10,7 @@
 namespace attnlab::planetoid_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::HasSubstr;
 using testing::make_dataset;
 using testing::message_of;
@@ -78,16 +79,14 @@ TEST_F(Planetoid, DoesNotCountAPaperWithoutAClass) {
 TEST_F(Planetoid, RefusesAMatrixThatIsAllZeros) {
   PlanetoidFiles files;
   files.columns = 200'000;
-  EXPECT_THAT(refusal(files),
-              HasSubstr("ind.cora.allx: a matrix of 504 x 200000 with 1008 values is not a set's"));
+  EXPECT_THAT(refusal(files), mentions("ind.cora.allx:", "504 x 200000", "1008 values"));
 }
 
 // Empty rows pack to nothing: however many there are.
 TEST_F(Planetoid, RefusesAMatrixThatIsLargerThanAnySets) {
   PlanetoidFiles files;
   files.columns = 600'000;
-  EXPECT_THAT(refusal(files),
-              HasSubstr("ind.cora.allx: a matrix of 504 x 600000 is not a set's; fetch"));
+  EXPECT_THAT(refusal(files), mentions("ind.cora.allx:", "504 x 600000", "fetch"));
 }
 
 TEST_F(Planetoid, DividesWordsByTheirSum) {
@@ -145,7 +144,7 @@ TEST_F(Planetoid, HoldsSomeLinksOutWhereAShareIsAskedFor) {
   files.links.clear();
   for (std::int64_t i = 0; i < 200; ++i) files.links.push_back({i, {i + 1}});
   EXPECT_THAT(message_of<Error>([&] { open(files, ", links: 0.004"); }),
-              HasSubstr("links: a share of 0.004 of 200 rounds to none; take at least 0.005"));
+              mentions("links:", "0.004 of 200", "0.005"));
   EXPECT_EQ(open(files, ", links: 0.005")->example(Split::test, 0, nullptr).at("link@pair").numel(),
             2);
 }
@@ -153,11 +152,10 @@ TEST_F(Planetoid, HoldsSomeLinksOutWhereAShareIsAskedFor) {
 TEST_F(Planetoid, RefusesFilesThatDoNotFit) {
   PlanetoidFiles files;
   files.links.push_back({0, {99999}});
-  EXPECT_THAT(refusal(files), HasSubstr("ind.cora.graph: the link (0, 99999) names a paper"));
+  EXPECT_THAT(refusal(files), mentions("ind.cora.graph:", "(0, 99999)"));
   files = {};
   files.test[0] = 3;
-  EXPECT_THAT(refusal(files),
-              HasSubstr("ind.cora.test.index: names a paper twice, or one that is"));
+  EXPECT_THAT(refusal(files), mentions("ind.cora.test.index:", "a paper twice"));
   files = {};
   files.test.pop_back();
   EXPECT_THAT(refusal(files), HasSubstr("ind.cora.test.index: does not fit tx"));
@@ -171,7 +169,7 @@ TEST_F(Planetoid, RefusesFilesThatDoNotFit) {
   folder_.write("ind.cora.test.index", "504\nx\n");
   EXPECT_THAT(message_of<DataError>(
                   [&] { make_dataset("planetoid", "{name: cora, root: " + folder_.path() + "}"); }),
-              HasSubstr("ind.cora.test.index:2: 'x' is not a whole number"));
+              mentions("ind.cora.test.index:2:", "'x'", "whole number"));
 }
 
 TEST(PublishedPlanetoid, CoraIsAsPublished) {

@@ -10,6 +10,7 @@
 namespace attnlab::tudataset_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::HasSubstr;
 using testing::make_dataset;
 using testing::message_of;
@@ -97,26 +98,25 @@ TEST_F(TuDataset, MayHaveByteOrderMarks) {
   EXPECT_EQ(dataset->size(Split::train), 3);
   EXPECT_TRUE(graph(*dataset, 0).at("edges@edge>node").equal(longs({1, 0, 0, 1}).view({2, 2})));
   write("graph_labels", testing::utf16("1\n-1\n1\n"));
-  EXPECT_THAT(refusal(), HasSubstr("MINI_graph_labels.txt: is not UTF-8 but UTF-16; convert"));
+  EXPECT_THAT(refusal(), mentions("MINI_graph_labels.txt:", "UTF-16", "convert"));
 }
 
 TEST_F(TuDataset, NamesTheLineThatIsWrong) {
   write("A", "1, 2\n2, 7\n");
-  EXPECT_THAT(refusal(), HasSubstr("MINI_A.txt:2: an edge is two nodes of 1 to 6, found '2, 7'"));
+  EXPECT_THAT(refusal(), mentions("MINI_A.txt:2:", "two nodes of 1 to 6", "'2, 7'"));
   write("A", "1, 2\n0, 1\n");
-  EXPECT_THAT(refusal(), HasSubstr("MINI_A.txt:2: an edge is two nodes"));
+  EXPECT_THAT(refusal(), mentions("MINI_A.txt:2:", "two nodes"));
   write("A", "3, 4\n");
-  EXPECT_THAT(refusal(), HasSubstr("MINI_A.txt:1: the edge leads from graph 1 to graph 2"));
+  EXPECT_THAT(refusal(), mentions("MINI_A.txt:1:", "from graph 1 to graph 2"));
   write("A", "1, 2\n2, x\n");
-  EXPECT_THAT(refusal(), HasSubstr("MINI_A.txt:2: 'x' is not a whole number"));
+  EXPECT_THAT(refusal(), mentions("MINI_A.txt:2:", "'x'", "whole number"));
   write("A", "1, 2\n");
   write("graph_indicator", "1\n1\n1\n3\n3\n3\n");
   EXPECT_THAT(refusal(), HasSubstr("MINI_graph_labels.txt:2: graph 2 has no nodes"));
   write("graph_indicator", "1\n1\n2\n1\n3\n3\n");
-  EXPECT_THAT(refusal(),
-              HasSubstr("MINI_graph_indicator.txt:4: graph 1 is not one of 1 to 3, or stands"));
+  EXPECT_THAT(refusal(), mentions("MINI_graph_indicator.txt:4:", "graph 1", "1 to 3"));
   write("graph_indicator", "1\n1\n2\n3\n4\n4\n");
-  EXPECT_THAT(refusal(), HasSubstr("MINI_graph_indicator.txt:5: graph 4 is not one of 1 to 3"));
+  EXPECT_THAT(refusal(), mentions("MINI_graph_indicator.txt:5:", "graph 4", "1 to 3"));
   write("graph_indicator", "-9223372036854775808\n1\n1\n2\n3\n3\n");
   EXPECT_THAT(refusal(),
               HasSubstr("MINI_graph_indicator.txt:1: graph -9223372036854775808 is none"));
@@ -125,16 +125,13 @@ TEST_F(TuDataset, NamesTheLineThatIsWrong) {
   EXPECT_THAT(refusal(), HasSubstr("MINI_node_labels.txt: has 2 lines for 6 node_labels"));
   write("node_labels", "1\n2\n1\n1\n1\n1\n");
   write("node_attributes", "1, 2\n1\n1\n1\n1\n1\n");
-  EXPECT_THAT(refusal(),
-              HasSubstr("MINI_node_attributes.txt:2: has 1 values where the first line has 2"));
+  EXPECT_THAT(refusal(), mentions("MINI_node_attributes.txt:2:", "1 values", "has 2"));
   write("node_attributes", "1\n1e300\n1\n1\n1\n1\n");
-  EXPECT_THAT(refusal(),
-              HasSubstr("MINI_node_attributes.txt:2: 1e+300 is not a number of float32"));
+  EXPECT_THAT(refusal(), mentions("MINI_node_attributes.txt:2:", "1e+300", "float32"));
   write("node_attributes", ",\n,\n,\n,\n,\n,\n");
   EXPECT_THAT(refusal(), HasSubstr("MINI_node_attributes.txt:1: "));
   write("node_labels", "1\n2, 7\n1\n1\n1\n1\n");
-  EXPECT_THAT(refusal(),
-              HasSubstr("MINI_node_labels.txt:2: holds 2 numbers, where the first line has 1"));
+  EXPECT_THAT(refusal(), mentions("MINI_node_labels.txt:2:", "2 numbers", "has 1"));
 }
 
 TEST_F(TuDataset, RefusesACollectionOfNoGraph) {
@@ -209,19 +206,14 @@ TEST_F(Dgcnn, ReadsBlocks) {
 }
 
 TEST_F(Dgcnn, NamesTheLineThatIsWrong) {
-  EXPECT_THAT(refusal("1\n0 1\n"), HasSubstr("MINI.txt:2: the number of nodes is 0"));
-  EXPECT_THAT(refusal("1\n2 1\n0 1 2\n0 0\n"),
-              HasSubstr("MINI.txt:3: a neighbour is 2, expected a whole number from 0 to 1"));
-  EXPECT_THAT(refusal("1\n2 1\n0 3 1\n0 0\n"),
-              HasSubstr("MINI.txt:3: the number of neighbours is 3"));
-  EXPECT_THAT(refusal("2\n1 1\n0 0\n"), HasSubstr("MINI.txt: ends where nodes and class"));
+  EXPECT_THAT(refusal("1\n0 1\n"), mentions("MINI.txt:2:", "number of nodes is 0"));
+  EXPECT_THAT(refusal("1\n2 1\n0 1 2\n0 0\n"), mentions("MINI.txt:3:", "neighbour is 2", "0 to 1"));
+  EXPECT_THAT(refusal("1\n2 1\n0 3 1\n0 0\n"), mentions("MINI.txt:3:", "neighbours is 3"));
+  EXPECT_THAT(refusal("2\n1 1\n0 0\n"), mentions("MINI.txt:", "ends where"));
   EXPECT_THAT(refusal("1\n1 1\n0 0\n0 0\n"), HasSubstr("lines follow the last graph"));
-  EXPECT_THAT(refusal("1\n2 1\n0 0 1.5\n0 0\n"),
-              HasSubstr("MINI.txt:4: has 0 attributes where the first"));
-  EXPECT_THAT(refusal(many(), ", folds: 5, fold: 5"),
-              HasSubstr("fold: is 5; folds count from 0 to 4"));
-  EXPECT_THAT(refusal(many(), ", folds: 100, fold: 70"),
-              HasSubstr("graphs leave none to validate with; take fewer"));
+  EXPECT_THAT(refusal("1\n2 1\n0 0 1.5\n0 0\n"), mentions("MINI.txt:4:", "0 attributes"));
+  EXPECT_THAT(refusal(many(), ", folds: 5, fold: 5"), mentions("fold:", "is 5", "0 to 4"));
+  EXPECT_THAT(refusal(many(), ", folds: 100, fold: 70"), HasSubstr("to validate with"));
 }
 
 TEST_F(Dgcnn, DealsEachClassEvenlyIntoFolds) {

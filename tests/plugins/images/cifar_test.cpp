@@ -10,6 +10,7 @@
 namespace attnlab::cifar_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::AllOf;
 using testing::gzipped;
 using ::testing::HasSubstr;
@@ -162,7 +163,7 @@ TEST_F(Cifar, ReadsClassNamesWhereTheyAre) {
   folder.write("batches.meta.txt", testing::marked(names));
   EXPECT_EQ(open()->info().class_names.at(0), "name 0");
   EXPECT_THAT(refusal("batches.meta.txt", testing::utf16(names)),
-              HasSubstr("batches.meta.txt: is not UTF-8 but UTF-16; convert"));
+              mentions("batches.meta.txt:", "UTF-16", "convert"));
   EXPECT_THAT(refusal("batches.meta.txt", "one\ntwo\n"),
               AllOf(HasSubstr("2 classes"), HasSubstr("not 10")));
 }
@@ -196,16 +197,14 @@ TEST_F(Cifar, RefusesToTrainOnPartOfTheSetUnlessToldTo) {
                     HasSubstr("cifar.html"), HasSubstr("batches: [1]")));
   EXPECT_EQ(made("batches: [1, 4], partial: true")->size(Split::train), 16);
   EXPECT_THAT(message_of<DataError>([&] { made("batches: [1]"); }),
-              AllOf(HasSubstr("data_batch_1.bin: holds 8 images, the published file 10000"),
-                    HasSubstr("partial: true")));
+              mentions("data_batch_1.bin:", "8 images", "10000", "partial: true"));
 }
 
 TEST_F(Cifar, RefusesAFileWithMoreThanThePublishedOne) {
   std::string many;
   for (int i = 0; i < 10001; ++i) many += '\1' + std::string(3072, 'p');
   EXPECT_THAT(refusal("test_batch.bin", many), HasSubstr("10001 images, the published file 10000"));
-  EXPECT_THAT(refusal("test_batch.bin", gzipped(many)),
-              HasSubstr("the gzip stream goes on after them"));
+  EXPECT_THAT(refusal("test_batch.bin", gzipped(many)), HasSubstr("gzip stream goes on"));
 }
 
 TEST_F(Cifar, RefusesBatchesWithoutMeaning) {

@@ -231,8 +231,7 @@ TEST(CrossVit, RefusesSizesThatDoNotFit) {
   EXPECT_NE(refusal("preset: 9d, sizes: [241, 224]").find("12 does not divide"), std::string::npos);
   EXPECT_NE(refusal("preset: 9d, dims: [8]").find("two numbers"), std::string::npos);
   EXPECT_NE(refusal("preset: ''").find("or a preset"), std::string::npos);
-  EXPECT_NE(refusal("mlp_ratio: 1e300").find("mlp_ratio: 1e300 is out of range"),
-            std::string::npos);
+  EXPECT_NE(refusal("mlp_ratio: 1e300").find("1e300 is out of range"), std::string::npos);
   EXPECT_NE(refusal("dims: [4611686018427387904, 8]").find("is out of range"), std::string::npos);
   EXPECT_NE(refusal("preset: 9d, patch_sizes: [8, 16]").find("12 and 16"), std::string::npos);
 }

@@ -14,6 +14,7 @@
 namespace attnlab::ibot_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ibot_loops::cross_entropy;
 using ibot_loops::dot;
 using ibot_loops::Row;
@@ -323,26 +324,25 @@ std::string refusal(const std::vector<std::string>& more) {
 }
 
 TEST(Ibot, RefusesBeforeTrainingWhatCannotBe) {
-  EXPECT_THAT(refusal({"task.temperature_epochs=3"}),
-              AllOf(HasSubstr("temperature_epochs: 3 are more than the run's 2"),
-                    HasSubstr("task.temperature_epochs=3"), HasSubstr("at most 2")));
+  EXPECT_THAT(
+      refusal({"task.temperature_epochs=3"}),
+      mentions("temperature_epochs:", "3", "run's 2", "task.temperature_epochs=3", "at most 2"));
   EXPECT_THAT(refusal({"train.average={decay: 0, end: -1}", "evaluate=null"}),
               AllOf(HasSubstr("there is no teacher"), HasSubstr("set train.average")));
   EXPECT_THAT(refusal({"dataset.multi_crop.local_size=20"}),
-              AllOf(HasSubstr("local_size: 20 is larger than the images, 16 x 16"),
-                    HasSubstr("dataset.multi_crop.local_size=20")));
+              mentions("local_size:", "20", "16 x 16", "dataset.multi_crop.local_size=20"));
   EXPECT_THAT(refusal({"dataset.multi_crop.mask_ratio=[0, 1.5]"}),
               AllOf(HasSubstr("mask_ratio"), HasSubstr("1.5 is out of range")));
   EXPECT_THAT(refusal({"dataset.multi_crop.mask_ratio=[0, 0.9]"}),
               HasSubstr("mask_ratio: 0.9 may become 0.7 to 1.1"));
   EXPECT_THAT(refusal({"dataset.multi_crop.global_crops=0", "task.patch_weight=0"}),
-              HasSubstr("takes 'crop@global', which the data of"));
+              HasSubstr("'crop@global'"));
   EXPECT_THAT(refusal({"model.mask_token=false"}),
               AllOf(HasSubstr("mask_token"), HasSubstr("set it to true")));
   EXPECT_THAT(refusal({"model.patch_size=8", "dataset.multi_crop.patch_size=4"}),
               AllOf(HasSubstr("patch_size: 8 makes 4 patches"), HasSubstr("hides some of 16")));
   EXPECT_THAT(refusal({"dataset.multi_crop.local_size=6"}),
-              HasSubstr("does not divide local crops of 6 pixels"));
+              mentions("not divide local crops", "6 pixels"));
   EXPECT_THAT(refusal({"dataset.multi_crop.patch_size=0"}),
               AllOf(HasSubstr("patch_weight: 1"), HasSubstr("hides no patches")));
   EXPECT_THAT(refusal({"task.class_weight=0", "task.patch_weight=0"}),

@@ -9,6 +9,7 @@
 namespace attnlab::idx_images_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::AllOf;
 using testing::gzipped;
 using ::testing::HasSubstr;
@@ -97,8 +98,7 @@ TEST_F(IdxImages, AreNotGuessedWhereTheRootHoldsTwoSets) {
     folder.write(std::string("fashion-mnist/") + prefix + "-images-idx3-ubyte", images_file(7));
     folder.write(std::string("fashion-mnist/") + prefix + "-labels-idx1-ubyte", labels_file(7));
   }
-  EXPECT_THAT(message_of<ConfigError>([&] { open(); }),
-              HasSubstr("/fashion-mnist has such files, too; set it to "));
+  EXPECT_THAT(message_of<ConfigError>([&] { open(); }), mentions("/fashion-mnist", "set it to"));
   EXPECT_EQ(open(", name: toy")->size(Split::train), 20);
 }
 
@@ -137,10 +137,9 @@ TEST_F(IdxImages, HoldsOutAndLimits) {
   const auto refused = [&](const std::string& validation) {
     return message_of<Error>([&] { open(", train_limit: 8, validation: " + validation); });
   };
-  EXPECT_THAT(refused("0.01"),
-              HasSubstr("validation: a share of 0.01 of 8 rounds to none; take at least 0.0625"));
-  EXPECT_THAT(refused("0.99"), HasSubstr("leaves none of the 8 training images"));
-  EXPECT_THAT(refused("9"), HasSubstr("9 is more than the 8 that there are"));
+  EXPECT_THAT(refused("0.01"), mentions("validation:", "0.01 of 8", "0.0625"));
+  EXPECT_THAT(refused("0.99"), HasSubstr("none of the 8"));
+  EXPECT_THAT(refused("9"), mentions("9 is more than", "8"));
 }
 
 TEST_F(IdxImages, AugmentsTrainingImages) {
@@ -193,10 +192,10 @@ TEST_F(IdxImages, RefusesTrailingBytes) {
 TEST_F(IdxImages, ReadsNoMoreOfGzipThanTheHeaderPromises) {
   const std::string bomb(1'000'000, 'x');
   EXPECT_THAT(refusal("train-images-idx3-ubyte", gzipped(images_file(20) + bomb)),
-              HasSubstr("the gzip stream goes on after them"));
+              HasSubstr("gzip stream goes on"));
   folder.write("train-images-idx3-ubyte", images_file(20));
   EXPECT_THAT(refusal("train-labels-idx1-ubyte", gzipped(labels_file(20) + bomb)),
-              HasSubstr("the gzip stream goes on after them"));
+              HasSubstr("gzip stream goes on"));
 }
 
 TEST_F(IdxImages, RefusesImagesAndLabelsThatDisagreeInNumber) {

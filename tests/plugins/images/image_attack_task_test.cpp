@@ -125,7 +125,7 @@ TEST(ImageAttack, ReportsMaskedGradientsOfBlackBoxAttacksAlone) {
     ::testing::internal::CaptureStderr();
     const Metrics found = measured(*masked, options);
     EXPECT_THAT(::testing::internal::GetCapturedStderr(),
-                HasSubstr(std::string("fooled by ") + name + " and by no attack with gradients"));
+                testing::mentions(std::string("fooled by ") + name, "gradients"));
     EXPECT_GT(found.at("black_box_only"), 0.1) << name;
     EXPECT_LE(found.at("black_box_only"), 1 - found.at("accuracy")) << name;
     ::testing::internal::CaptureStderr();
@@ -359,8 +359,8 @@ TEST(ImageAttack, RefusesTooFewClassesWhenItIsBuilt) {
     const std::string options = std::string("{attack: ") + attack + "}";
     EXPECT_THAT(
         message_of<ConfigError>([&] { testing::make_task("image_attack", three, options); }),
-        HasSubstr("attack: " + std::string(attack == std::string("auto") ? "auto's " : "") +
-                  "apgd_t compares four classes (DLR); the data have 3"));
+        testing::mentions("attack: ", attack == std::string("auto") ? "auto's " : "", "apgd_t",
+                          "four classes", "have 3"));
   }
   EXPECT_NO_THROW(testing::make_task("image_attack", three, "{attack: fab_t}"));
   three.classes = 4;

@@ -10,6 +10,7 @@
 namespace attnlab::image_label_sets_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::HasSubstr;
 using testing::message_of;
 
@@ -77,11 +78,10 @@ TEST(ImageLabelSets, RefuseWhatIsNoClassAndNothingToCount) {
   EXPECT_THAT(message_of<DataError>([&] {
                 meter->add(answers({0}), batch_of({{0, 3}}, {0}));
               }),
-              HasSubstr("class 3 is there, but the model gives logits for 3 classes"));
+              mentions("class 3", "3 classes"));
   const auto none = task->meter();
   none->add(answers({0}), batch_of({{}}, {0}));
-  EXPECT_THAT(message_of<DataError>([&] { none->result(); }),
-              HasSubstr("no image has a right class"));
+  EXPECT_THAT(message_of<DataError>([&] { none->result(); }), mentions("no image", "right class"));
   try {
     none->result();
     ADD_FAILURE();

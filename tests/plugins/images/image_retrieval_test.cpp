@@ -16,7 +16,7 @@
 namespace attnlab::image_retrieval_test {
 namespace {
 
-using ::testing::AllOf;
+using attnlab::testing::mentions;
 using ::testing::HasSubstr;
 using testing::message_of;
 
@@ -328,30 +328,29 @@ TEST(ImageRetrieval, RefusesScalesThatLeaveNothingAndFeaturesThatAreNoNumbers) {
     Evaluation evaluation{model, info, Split::test, RandomStreams(1), data.batches()};
     return message_of<DataError>([&] { task->evaluate(evaluation); });
   };
-  EXPECT_THAT(refusal("{scales: [1, 0.5], multiple: 4}"),
-              AllOf(HasSubstr("5 x 4 pixels has 2 x 2 at scale 0.5"),
-                    HasSubstr("task.multiple (4)"), HasSubstr("make that smaller")));
+  EXPECT_THAT(
+      refusal("{scales: [1, 0.5], multiple: 4}"),
+      mentions("5 x 4 pixels", "2 x 2", "scale 0.5", "task.multiple (4)", "make that smaller"));
   EXPECT_THAT(
       message_of<ConfigError>([&] { testing::make_task("image_retrieval", info, "{scales: []}"); }),
       HasSubstr("scales: is empty"));
   data.queries[1].at("image").fill_(std::numeric_limits<float>::quiet_NaN());
-  EXPECT_THAT(refusal("{}"),
-              HasSubstr("features of the test split of 'buildings' are not numbers"));
+  EXPECT_THAT(refusal("{}"), mentions("test split", "'buildings'", "not numbers"));
   data.database[2].at("image").fill_(std::numeric_limits<float>::infinity());
-  EXPECT_THAT(refusal("{}"), HasSubstr("features of the train split of 'buildings'"));
+  EXPECT_THAT(refusal("{}"), mentions("train split", "'buildings'"));
 }
 
 TEST(ImageRetrieval, TrainsNothingAndNeedsBothSplits) {
   const DatasetInfo info = buildings();
   const auto task = testing::make_task("image_retrieval", info);
   EXPECT_THAT(message_of<ConfigError>([&] { task->loss({}, {}); }),
-              HasSubstr("trains nothing: name it in an entry of evaluate:"));
+              mentions("trains nothing", "evaluate:"));
   Buildings data;
   data.database.clear();
   Colours model;
   Evaluation evaluation{model, info, Split::test, RandomStreams(1), data.batches()};
   EXPECT_THAT(message_of<DataError>([&] { task->evaluate(evaluation); }),
-              HasSubstr("'buildings' has no training split, which is what queries search"));
+              mentions("'buildings'", "no training split"));
 }
 
 }  // namespace

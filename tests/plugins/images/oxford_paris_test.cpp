@@ -15,6 +15,7 @@
 namespace attnlab::oxford_paris_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::message_of;
@@ -171,8 +172,8 @@ TEST_F(OxfordParis, RefusesGroundTruthThatNamesAbsentPictures) {
   std::filesystem::remove(folder_ / "jpg/hall_2.jpg");
   std::filesystem::remove(folder_ / "jpg/asked_2.jpg");
   EXPECT_THAT(message_of<DataMissingError>([&] { open(); }),
-              AllOf(HasSubstr("gnd_toy.pkl: names 5 pictures, of which 2 are not there"),
-                    HasSubstr("jpg/hall_2.jpg first"), HasSubstr("fetch the pictures again")));
+              mentions("gnd_toy.pkl:", "5 pictures", "2 are not there", "jpg/hall_2.jpg first",
+                       "fetch the pictures again"));
   std::filesystem::remove(folder_ / "gnd_toy.pkl");
   EXPECT_THAT(message_of<DataMissingError>([&] { open(); }), HasSubstr("gnd_toy.pkl"));
 }
@@ -184,22 +185,20 @@ TEST_F(OxfordParis, RefusesADamagedPickle) {
   folder_.write("gnd_toy.pkl", file(map({{text("imlist"), names({"hall_1"})}})));
   EXPECT_THAT(refusal(), AllOf(HasSubstr("gnd_toy.pkl"), HasSubstr("'qimlist'")));
   write({query({0, 0, 9, 9}, {0}, {}, {})});
-  EXPECT_THAT(refusal(), HasSubstr("2 in qimlist and 1 queries in gnd"));
+  EXPECT_THAT(refusal(), mentions("2 in qimlist", "1 queries in gnd"));
 }
 
 TEST_F(OxfordParis, RefusesNumbersAndBoxesOfNoPicture) {
   const std::string sound = query({0, 0, 24, 12}, {2}, {}, {0, 1});
   write({sound, query({0, 0, 24, 12}, {2}, {3}, {})});
-  EXPECT_THAT(refusal(), AllOf(HasSubstr("gnd_toy.pkl: query 1 'asked_2'"),
-                               HasSubstr("'hard' names picture 3, and imlist has 3")));
+  EXPECT_THAT(refusal(),
+              mentions("gnd_toy.pkl: query 1 'asked_2'", "'hard'", "picture 3", "has 3"));
   write({sound, query({5, 0, 5, 12}, {2}, {}, {})});
   EXPECT_THAT(refusal(), AllOf(HasSubstr("query 1 'asked_2'"), HasSubstr("'bbx' is not a box")));
   write({sound, query({30, 0, 60, 12}, {2}, {}, {})});
-  EXPECT_THAT(refusal(), AllOf(HasSubstr("query 'asked_2' lies outside of its picture"),
-                               HasSubstr("24 x 24")));
+  EXPECT_THAT(refusal(), mentions("'asked_2'", "outside", "24 x 24"));
   write({sound, query({0, 0, 24, 3}, {2}, {}, {})});
-  EXPECT_THAT(refusal(), AllOf(HasSubstr("jpg/asked_2.jpg: is shown with 2 x 16 pixels"),
-                               HasSubstr("dataset.multiple (4)")));
+  EXPECT_THAT(refusal(), mentions("jpg/asked_2.jpg:", "2 x 16 pixels", "dataset.multiple (4)"));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 namespace attnlab::probe_runs_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::message_of;
@@ -82,7 +83,7 @@ TEST_F(ProbeRuns, RefuseADamagedProbeAndThatOfAnotherResult) {
   const NamedTensors fitted = read_fitted(path, first.hash);
   write_fitted(path, "0123456789abcdef", fitted);
   EXPECT_THAT(evaluated(run, "probe", true).reason,
-              AllOf(HasSubstr("the fitted part is of another result"), HasSubstr("remove the file"),
+              AllOf(HasSubstr("another result"), HasSubstr("remove the file"),
                     HasSubstr("the earlier result stays")));
   std::string bytes = read_text(path);
   bytes[bytes.size() - 3] = static_cast<char>(bytes[bytes.size() - 3] ^ 1);
@@ -131,11 +132,9 @@ TEST_F(ProbeRuns, ReadAugmentedImagesWhereTheyAreAskedTo) {
 }
 
 TEST_F(ProbeRuns, OfModelsWithoutFeaturesAreRefusedBeforeAnythingRuns) {
-  EXPECT_THAT(
-      message_of<ConfigError>([&] { asked("  near: {set: {task: knn}}\n", "crossvit"); }),
-      AllOf(HasSubstr("asked.yaml:8:"),
-            HasSubstr("task 'knn' takes 'layer_features', which nothing gives"),
-            HasSubstr("models that give it: "), HasSubstr("vit"), HasSubstr("(evaluate.near)")));
+  EXPECT_THAT(message_of<ConfigError>([&] { asked("  near: {set: {task: knn}}\n", "crossvit"); }),
+              mentions("asked.yaml:8:", "'knn'", "'layer_features'", "nothing gives",
+                       "models that give it: ", "vit", "(evaluate.near)"));
 }
 
 TEST_F(ProbeRuns, MayBeAskedWhileTheRunIsTrained) {

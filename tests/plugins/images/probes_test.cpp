@@ -16,6 +16,7 @@
 namespace attnlab::probes_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::message_of;
@@ -107,7 +108,7 @@ TEST_F(Probes, ReadModelsWithoutAClassToken) {
     EXPECT_TRUE(pooled.allclose(tokens.mean(1), 1e-5, 1e-6)) << "registers are not patches";
   });
   EXPECT_THAT(message_of<OptionError>([&] { measured(*task("knn", "{features: [class]}")); }),
-              HasSubstr("the model has no class token; take mean"));
+              mentions("class token", "mean"));
 }
 
 /// kNN of a split by definition, in float64.
@@ -155,9 +156,8 @@ TEST_F(Probes, KnnVotesAsALoopDoes) {
 
 TEST_F(Probes, KnnRefusesMoreNeighboursThanImages) {
   open();
-  EXPECT_THAT(
-      message_of<OptionError>([&] { measured(*task("knn", "{k: [91]}")); }),
-      HasSubstr("k: 91 neighbours cannot vote, as 'synthetic_images' has 90 training images"));
+  EXPECT_THAT(message_of<OptionError>([&] { measured(*task("knn", "{k: [91]}")); }),
+              mentions("k:", "91 neighbours", "'synthetic_images'", "90 training images"));
   EXPECT_THAT(message_of<ConfigError>([&] { task("knn", "{k: []}"); }), HasSubstr("k: is empty"));
   EXPECT_THAT(message_of<ConfigError>([&] { task("knn", "{k: [3, 3]}"); }),
               HasSubstr("stands twice"));
@@ -284,7 +284,7 @@ TEST_F(Probes, WithoutAValidationSplitAreRefusedWhereTheyMustChoose) {
   measured(*task("linear_probe", "{rates: [0.1], epochs: 1}"));
   EXPECT_THAT(message_of<OptionError>(
                   [&] { measured(*task("linear_probe", "{rates: [0.1], augment: true}")); }),
-              HasSubstr("augment: there are no augmented images here"));
+              mentions("augment:", "augmented images"));
 }
 
 TEST_F(Probes, RefuseToChooseByTheSplitThatIsReported) {
@@ -294,8 +294,7 @@ TEST_F(Probes, RefuseToChooseByTheSplitThatIsReported) {
         std::string(id) == "linear_probe" ? "{rates: [0.1, 0.2], epochs: 1" : "{l2: [1, 2]";
     EXPECT_THAT(
         message_of<DataError>([&] { measured(*task(id, two + "}"), nullptr, Split::validation); }),
-        AllOf(HasSubstr("choose_by: the validation split is what this entry reports"),
-              HasSubstr("split: test"), HasSubstr("choose_by: tested")));
+        mentions("choose_by:", "validation split", "split: test", "choose_by: tested"));
     measured(*task(id, two + ", choose_by: tested}"), nullptr, Split::validation);
   }
 }
@@ -311,7 +310,7 @@ TEST_F(Probes, OfAugmentedImagesRefuseWhatOthersDo) {
   open("{classes: 2, size: 8, train: 30, test: 8}");
   const at::NoGradGuard no_gradients;
   model_->named_parameters()["norm.bias"].fill_(std::nan(""));
-  EXPECT_THAT(refusal(), HasSubstr("features of the train split of 'synthetic_images' are not"));
+  EXPECT_THAT(refusal(), mentions("train split", "'synthetic_images'", "are not"));
 }
 
 TEST_F(Probes, AskAModelOnAnotherDevice) {
@@ -374,8 +373,7 @@ TEST_F(Probes, TrainNothing) {
   open();
   for (const char* id : {"knn", "linear_probe", "logistic_regression"}) {
     EXPECT_THAT(message_of<ConfigError>([&] { task(id)->loss({}, {}); }),
-                AllOf(HasSubstr("measures a finished run and trains nothing"),
-                      HasSubstr("attnlab eval RUN --with FILE")))
+                mentions("finished run", "trains nothing", "attnlab eval RUN --with FILE"))
         << id;
     DatasetInfo none;
     none.name = "scenes";

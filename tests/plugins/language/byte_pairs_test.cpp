@@ -12,6 +12,7 @@
 namespace attnlab::byte_pairs_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::AllOf;
 using testing::BytesPair;
 using ::testing::HasSubstr;
@@ -208,12 +209,10 @@ class BytePairFilesThatDoNotFit : public ::testing::Test {
 };
 
 TEST_F(BytePairFilesThatDoNotFit, AreMergesOfAnotherModel) {
-  EXPECT_THAT(
-      refusal(vocab_, merges_ + "a x\n"),
-      AllOf(HasSubstr("merges.txt:4: 'ax' is not a token of"), HasSubstr("vocab.json; take all "
-                                                                         "files from one")));
+  EXPECT_THAT(refusal(vocab_, merges_ + "a x\n"),
+              mentions("merges.txt:4:", "'ax'", "a token", "vocab.json;", "from one"));
   EXPECT_THAT(refusal(vocab_, "#version: 0.2\nab c\na b\n"),
-              HasSubstr("merges.txt:2: no merge before this one makes 'ab'"));
+              mentions("merges.txt:2:", "no merge", "'ab'"));
   EXPECT_THAT(refusal(vocab_, merges_ + "a b\n"), HasSubstr("merges.txt:4: this merge stands"));
   for (const char* line : {"a", "a b c", " b", "a ", "a  b"}) {
     EXPECT_THAT(refusal(vocab_, "a b\n" + std::string(line) + "\n"),
@@ -231,8 +230,7 @@ TEST_F(BytePairFilesThatDoNotFit, AreVocabulariesWithHolesAndTokensTwice) {
     return vocab.replace(vocab.find(from), from.size(), to);
   };
   EXPECT_THAT(refusal(changed("\"abc\": 257", "\"abc\": 256"), merges_),
-              AllOf(HasSubstr("vocab.json" + line_with(vocab_, "\"abc\"")),
-                    HasSubstr("has the number 256, which 'ab' has, too")));
+              mentions("vocab.json" + line_with(vocab_, "\"abc\""), "number 256", "'ab'"));
   EXPECT_THAT(refusal(changed("\"abc\": 257", "\"abc\": 300"), merges_),
               AllOf(HasSubstr(line_with(vocab_, "\"abc\"")), HasSubstr("numbers are 0 to 258")));
   EXPECT_THAT(refusal(changed("\"abc\": 257", "\"ab\": 257"), merges_),
@@ -240,7 +238,7 @@ TEST_F(BytePairFilesThatDoNotFit, AreVocabulariesWithHolesAndTokensTwice) {
   EXPECT_THAT(refusal(changed("\"abc\": 257", "\"abc\": \"x\""), merges_),
               AllOf(HasSubstr(line_with(vocab_, "\"abc\"")), HasSubstr("the number of a token")));
   EXPECT_THAT(refusal(changed("\"q\"", "\"abq\""), merges_),
-              AllOf(HasSubstr("vocab.json: lacks the token 'q', the byte 113")));
+              mentions("vocab.json:", "token 'q'", "byte 113"));
   EXPECT_THAT(refusal(vocab_.substr(0, vocab_.find("\"abc\"")), merges_),
               AllOf(HasSubstr("vocab.json" + line_with(vocab_, "\"abc\"")),
                     HasSubstr("is not sound JSON")));
@@ -259,19 +257,18 @@ TEST_F(BytePairFilesThatDoNotFit, AreTokenizersOfOtherKinds) {
   EXPECT_THAT(with("/normalizer", {{"type", "NFC"}}), HasSubstr("normalizer.type is \"NFC\""));
   EXPECT_THAT(with("/added_tokens/0/lstrip", true), HasSubstr("lstrip of an added token"));
   EXPECT_THAT(with("/added_tokens/0/content", ""), HasSubstr("needs `id` and `content`"));
-  EXPECT_THAT(with("/model/merges/1", "a x"),
-              AllOf(HasSubstr("tokenizer.json:"), HasSubstr("'ax' is not a token of")));
-  EXPECT_THAT(with("/model/merges/1", {"a"}), HasSubstr("'' is not a token of"));
+  EXPECT_THAT(with("/model/merges/1", "a x"), mentions("tokenizer.json:", "'ax'", "a token"));
+  EXPECT_THAT(with("/model/merges/1", {"a"}), mentions("''", "a token"));
   EXPECT_THAT(with("/model/merges/1", 7), HasSubstr("is not a merge"));
   nlohmann::json without = files_.tokenizer_json(false);
   without.erase("pre_tokenizer");
-  EXPECT_THAT(refusal(without), HasSubstr("has no pre_tokenizer of type ByteLevel"));
+  EXPECT_THAT(refusal(without), mentions("pre_tokenizer", "ByteLevel"));
 }
 
 TEST_F(BytePairFilesThatDoNotFit, AreNamedWhereTheyAreMissing) {
   folder_.write("empty/other", "x");
   EXPECT_THAT(message_of<DataMissingError>([&] { pairs_of(folder_ / "empty"); }),
-              AllOf(HasSubstr("empty: has no vocab.json and merges.txt, and no tokenizer.json")));
+              mentions("empty:", "vocab.json and merges.txt", "tokenizer.json"));
 }
 
 /// Numbers as GPT-2's users know them.

@@ -7,6 +7,7 @@
 namespace attnlab::language_modelling_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::HasSubstr;
 using testing::message_of;
 
@@ -145,11 +146,11 @@ TEST(LanguageModelling, RefusesWhatDoesNotFit) {
   EXPECT_THAT(message_of<ShapeError>([&] {
                 task->loss(nll(at::zeros({2, 3})), batch_of(kTargets));
               }),
-              HasSubstr("for each of the targets [2, 4] int64, got [2, 3]"));
+              mentions("targets [2, 4] int64", "got [2, 3]"));
   EXPECT_THROW(task->loss(nll(kNll), batch_of(kTargets + kVocabulary)), DataError);
   EXPECT_THROW(task->meter()->add(nll(kNll), batch_of(kTargets + kVocabulary)), DataError);
   EXPECT_THAT(message_of<ConfigError>([] { make("{context: true}", -1); }),
-              HasSubstr("context: needs windows of one length"));
+              mentions("context:", "windows of one length"));
   DatasetInfo images;
   images.name = "images";
   EXPECT_THAT(message_of<DataError>([&] { testing::make_task("language_modelling", images); }),
@@ -202,7 +203,7 @@ TEST(Requests, OfChoicesAreJudgedByQuestionOverBatches) {
   meter->add(nll(at::tensor({3.f, 2.f}).view({2, 1})),
              choices_of({{0, 0, 3, 0, 6}, {0, 1, 3, 0, 1}}));
   EXPECT_THAT(message_of<UndefinedMetrics>([&] { meter->result(); }),
-              HasSubstr("question 0 came with 2 of its 3 choices"));
+              mentions("question 0", "2 of its 3 choices"));
   meter->add(nll(at::tensor({4.f, 5.f, 5.f}).view({3, 1})),
              choices_of({{0, 2, 3, 0, 2}, {1, 0, 2, 0, 2}, {1, 1, 2, 0, 2}}));
   const Metrics metrics = meter->result();
@@ -216,7 +217,7 @@ TEST(Requests, OfChoicesAreJudgedByQuestionOverBatches) {
 
 TEST(Requests, NeedDataOfQuestions) {
   EXPECT_THAT(message_of<Error>([] { make("{requests: true}"); }),
-              HasSubstr("dataset 'a text' has no questions; set dataset.form"));
+              mentions("'a text'", "no questions", "dataset.form"));
 }
 
 TEST(LanguageModelling, ByBytePairsIsPerToken) {

@@ -8,6 +8,8 @@
 namespace attnlab::text_corpus_test {
 namespace {
 
+using attnlab::testing::mentions;
+using attnlab::testing::says;
 using testing::CacheFolder;
 using ::testing::HasSubstr;
 using testing::list_of;
@@ -83,11 +85,10 @@ TEST_F(TextCorpus, OfAFolderHoldsNothingHiddenAndSaysThatItsFoldersAreNotRead) {
   EXPECT_EQ(source(", split: [0.5, 0.5]}"), folder / "en");
   folder.write("en/two/a", "67890\n");
   folder.write("en/three/b", "67890\n");
-  EXPECT_EQ(source(", split: [0.5, 0.5]}"),
-            folder / "en" + " without the folders in it: three, two");
+  EXPECT_THAT(source(", split: [0.5, 0.5]}"), says({folder / "en", "folders", "three, two"}));
   std::filesystem::create_symlink("nowhere", folder / "en/link");
   EXPECT_THAT(message_of<Error>([&] { source(", split: [0.5, 0.5]}"); }),
-              HasSubstr("en/link: is a link to nothing"));
+              mentions("en/link:", "link to nothing"));
 }
 
 TEST_F(TextCorpus, TrainsOnNoTextThatItTestsOn) {
@@ -163,8 +164,7 @@ TEST_F(TextCorpus, NamesUtf16) {
   folder.write("test.txt", testing::utf16("a\n"));
   for (const char* unit : {"word", "character"}) {
     EXPECT_THAT(refusal(std::string("window: 1, unit: ") + unit),
-                HasSubstr("test.txt:1: is not UTF-8 but UTF-16; convert the file (iconv -t UTF-8 "
-                          "-f UTF-16), or read it by byte"));
+                mentions("test.txt:1:", "UTF-16", "iconv -t UTF-8 -f UTF-16", "by byte"));
   }
   EXPECT_EQ(open("window: 1, unit: byte")->size(Split::test), 6);
   folder.write("test.txt", testing::marked(""));
@@ -172,24 +172,24 @@ TEST_F(TextCorpus, NamesUtf16) {
 }
 
 TEST_F(TextCorpus, SaysWhatIsMissingOrContradicts) {
-  EXPECT_THAT(refusal("window: 4"), HasSubstr("is empty; put the text's files there"));
+  EXPECT_THAT(refusal("window: 4"), mentions("is empty", "files there"));
   EXPECT_THAT(message_of<ConfigError>([] { make_dataset("text_stream"); }),
               HasSubstr("name: say which text"));
   EXPECT_THAT(message_of<DataMissingError>(
                   [] { make_dataset("text_stream", "{name: no-such, train: input.txt}"); }),
               AllOf(HasSubstr("text/no-such"), HasSubstr("put input.txt there"),
-                    HasSubstr("configs/datasets/ says where published texts come from")));
+                    HasSubstr("configs/datasets/")));
   EXPECT_THAT(message_of<DataMissingError>([] { make_dataset("text_stream", "{name: no-such}"); }),
               HasSubstr("text/no-such"));
   folder.write("train.txt", "a b\nc d\n");
-  EXPECT_THAT(refusal("window: 4"), HasSubstr("holds no test text; give shares"));
-  EXPECT_THAT(refusal("split: [0.9]"), HasSubstr("split: expected the shares of train and test"));
+  EXPECT_THAT(refusal("window: 4"), mentions("no test text", "shares"));
+  EXPECT_THAT(refusal("split: [0.9]"), mentions("split:", "train and test"));
   EXPECT_THAT(refusal("split: [0.9, 0.2]"), HasSubstr("at most 1 together"));
   EXPECT_THAT(refusal("split: [0.5, 0]"), HasSubstr("above 0"));
   folder.write("test.txt", "a\n");
   EXPECT_THAT(refusal("split: [0.5, 0.2, 0.3]"), HasSubstr("shares of train and validation"));
   folder.write("valid.txt", "a\n");
-  EXPECT_THAT(refusal("split: [0.5, 0.5]"), HasSubstr("the validation text has a file of its own"));
+  EXPECT_THAT(refusal("split: [0.5, 0.5]"), mentions("validation text", "of its own"));
   EXPECT_THAT(refusal("train: train.txt, test: none"), HasSubstr("lacks none"));
   EXPECT_THAT(refusal("test: /no/such/file"), HasSubstr("/no/such/file: cannot read"));
   EXPECT_THAT(refusal("window: 4, stride: 5"), HasSubstr("stride: 5 is above window, 4"));
@@ -201,12 +201,12 @@ TEST_F(TextCorpus, SaysWhatIsMissingOrContradicts) {
   folder.write("test.txt", "");
   EXPECT_THAT(refusal("window: 4"), HasSubstr("test.txt: is empty"));
   folder.write("test.txt", "x");
-  EXPECT_THAT(refusal("unit: byte, window: 4"), HasSubstr("the test split has one token"));
-  EXPECT_THAT(refusal("unit: character, window: 4"), HasSubstr("the character 'x' does not stand"));
+  EXPECT_THAT(refusal("unit: byte, window: 4"), mentions("test split", "one token"));
+  EXPECT_THAT(refusal("unit: character, window: 4"), HasSubstr("character 'x'"));
   folder.write("test.txt", "a\nb\xFF\n");
   EXPECT_THAT(refusal("window: 4"), HasSubstr("test.txt:2: is not UTF-8"));
   folder.write("test.txt", "PK\x03\x04 and more");
-  EXPECT_THAT(refusal("unit: byte, window: 4"), HasSubstr("test.txt: is an archive, no text"));
+  EXPECT_THAT(refusal("unit: byte, window: 4"), mentions("test.txt:", "archive"));
   folder.write("test.txt", "abc");
   folder.write("train.txt", "abc");
   folder.write("valid.txt", "abc");

@@ -296,7 +296,7 @@ TEST(TransformerLm, RefusesWhatDoesNotFit) {
   const auto message = [](const std::string& options, const DatasetInfo& data) {
     return message_of<Error>([&] { make_model("transformer_lm", data, options); });
   };
-  EXPECT_THAT(message("{}", text_of(8)), HasSubstr("set it, or set preset to small"));
+  EXPECT_THAT(message("{}", text_of(8)), HasSubstr("set preset to small"));
   EXPECT_THAT(message("{dim: 8, depth: 1, heads: 3}", text_of(8)),
               HasSubstr("3 heads do not divide dim 8"));
   EXPECT_THAT(message("{dim: 4611686018427387904, depth: 1, heads: 1}", text_of(8)),
@@ -309,11 +309,11 @@ TEST(TransformerLm, RefusesWhatDoesNotFit) {
   EXPECT_THAT(message_of<ShapeError>([&] {
                 output(*model, lines(words({1, kWindow + 1})));
               }),
-              HasSubstr("learned positions for 8 tokens, and this line has 9"));
+              mentions("8 tokens", "has 9"));
   Batch outside = lines(words({1, kWindow}));
   outside.fields.at("tokens")[0][2] = kWords;
   EXPECT_THAT(message_of<DataError>([&] { output(*model, outside); }),
-              HasSubstr("the batch has 17, which is outside the vocabulary (0 to 16)"));
+              mentions("has 17", "0 to 16"));
 }
 
 }  // namespace

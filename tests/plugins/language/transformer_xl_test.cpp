@@ -354,7 +354,7 @@ TEST(TransformerXl, RefusesWhatDoesNotFit) {
   EXPECT_THAT(message(", memory: 9223372036854775807, same_length: true"),
               HasSubstr("memory: 9223372036854775807 is out of range"));
   EXPECT_THAT(message_of<Error>([] { make_model("transformer_xl", text_of(4), "{}"); }),
-              HasSubstr("set it, or set preset to standard"));
+              HasSubstr("set preset to standard"));
 }
 
 }  // namespace

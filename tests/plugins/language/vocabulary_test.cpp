@@ -8,6 +8,7 @@
 namespace attnlab::vocabulary_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::HasSubstr;
 using testing::message_of;
 using testing::TempFolder;
@@ -95,7 +96,7 @@ TEST(Vocabulary, HasTheCharactersOfTheTextSorted) {
   EXPECT_EQ(learnt.line_end(), 0);
   EXPECT_EQ(tokens_of(learnt, text("𝄞az")), (Tokens{5, 1, 2}));
   EXPECT_THAT(message_of<DataError>([&] { tokens_of(learnt, text("aa\nzä")); }),
-              HasSubstr("a.txt:2: the character 'ä' does not stand in the training text"));
+              mentions("a.txt:2:", "'ä'", "training text"));
 }
 
 TEST(Vocabulary, TakesRareCharactersTogetherOnRequest) {
@@ -142,19 +143,19 @@ TEST(Vocabulary, OfAFileMayHaveAByteOrderMark) {
     EXPECT_EQ(read(bytes).entries(), (Words{"<eos>", "the", "<unk>"}));
   }
   EXPECT_THAT(message_of<DataError>([&] { read(testing::utf16(words)); }),
-              HasSubstr("v: is not UTF-8 but UTF-16; convert the file (iconv"));
+              mentions("v:", "UTF-16", "convert the file (iconv"));
 }
 
 TEST(Vocabulary, QuotesWhatItRefusesOnOneLine) {
   const TempFolder folder;
   EXPECT_THAT(message_of<DataError>(
                   [&] { Vocabulary::read(folder.write("v", std::string("a \0\n", 4)), false); }),
-              HasSubstr("v:1: expected one word, found 'a \\x00'"));
+              mentions("v:1:", "one word", "'a \\x00'"));
   EXPECT_THAT(message_of<DataError>([] {
                 Vocabulary::learn(text("a"), TextUnit::character, VocabularyRules{})
                     .encode(text(std::string(1, '\0')), [](const std::int32_t*, std::size_t) {});
               }),
-              HasSubstr("the character '\\x00' does not stand in the training text; with"));
+              mentions("'\\x00'", "training text"));
 }
 
 TEST(Vocabulary, IsReadFromAFile) {
@@ -165,7 +166,7 @@ TEST(Vocabulary, IsReadFromAFile) {
   EXPECT_EQ(read("the\n<unk>\n<eos>\n").entries(), (Words{"the", "<unk>", "<eos>"}));
   EXPECT_EQ(tokens_of(read("the\n<unk>\n<eos>\n"), text("the a\n")), (Tokens{0, 1, 2}));
   EXPECT_THAT(message_of<DataError>([&] { read("<eos>\nthe\nthe\n"); }),
-              HasSubstr("v:3: 'the' stands in line 2, too"));
+              mentions("v:3:", "'the'", "line 2"));
   EXPECT_THAT(message_of<DataError>([&] { read("the\n<eos>\n"); }), HasSubstr("lacks '<unk>'"));
   EXPECT_THAT(message_of<DataError>([&] { read("the\n\n<eos>\n"); }),
               HasSubstr("v:2: expected one word"));
@@ -198,7 +199,7 @@ TEST(CutText, CutsAcrossFiles) {
   EXPECT_THAT(message_of<DataError>([&] {
                 cut_text(files, TextUnit::byte, {0.9, 0.01});
               }),
-              HasSubstr("a share of 0.01 of it is empty"));
+              mentions("0.01", "empty"));
 }
 
 TEST(CutText, EndsWherePublishedSplitsDo) {

@@ -13,7 +13,7 @@
 namespace attnlab::kitti_test {
 namespace {
 
-using ::testing::AllOf;
+using attnlab::testing::mentions;
 using testing::at_root;
 using testing::floats;
 using ::testing::HasSubstr;
@@ -47,12 +47,11 @@ TEST(Kitti, NamesScansWithoutPointsAndFilesThatAreDamaged) {
     return message_of<DataError>(
         [&] { make_dataset("kitti", root)->example(Split::train, 0, nullptr); });
   };
-  EXPECT_THAT(refusal("velodyne/000000.bin", ""),
-              HasSubstr("000000.bin: 0 bytes are a scan without points"));
+  EXPECT_THAT(refusal("velodyne/000000.bin", ""), mentions("000000.bin:", "0 bytes"));
   EXPECT_THAT(refusal("velodyne/000000.bin", "abc"), HasSubstr("no whole points of 16 bytes"));
   const float nan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_THAT(refusal("velodyne/000000.bin", floats({nan, 1, 1, 1})),
-              HasSubstr("has no point with finite coordinates"));
+              mentions("no point", "finite"));
   write_kitti(folder, "kitti");
   EXPECT_THAT(refusal("calib/000000.txt", "P2: 1\n"), HasSubstr("000000.txt:1: P2 has 1 numbers"));
   write_kitti(folder, "kitti");
@@ -69,8 +68,7 @@ TEST(Kitti, RefusesAScanThatIsTooLargeToReadWhole) {
   std::filesystem::resize_file(scan, (std::uintmax_t{1} << 30) + 16);  // holes: it takes no room
   EXPECT_THAT(
       message_of<DataError>([&] { make_dataset("kitti", "{root: " + folder.path() + "/kitti}"); }),
-      AllOf(HasSubstr("000001.bin: 1073741840 bytes are more than a scan may have"),
-            HasSubstr("cut it into smaller scans")));
+      mentions("000001.bin:", "1073741840 bytes", "cut it into smaller scans"));
 }
 
 TEST(Kitti, GivesAPointInTwoBoxesToTheSmallerOne) {
@@ -163,10 +161,10 @@ TEST(Kitti, RefusesAFrameThatIsTrainedOnAndTestedOn) {
         [&] { make_dataset("kitti", "{root: " + folder.path() + "/kitti" + more + "}"); });
   };
   EXPECT_THAT(refusal(", test_frames: ['000001']"),
-              HasSubstr("kitti: frame 000001 is one of ImageSets/train.txt and of test_frames"));
+              mentions("frame 000001", "ImageSets/train.txt", "test_frames"));
   folder.write("kitti/ImageSets/val.txt", "000000\n");
   EXPECT_THAT(refusal(", train_frames: ['000000']"),
-              HasSubstr("frame 000000 is one of train_frames and of ImageSets/val.txt"));
+              mentions("frame 000000", "train_frames", "ImageSets/val.txt"));
 }
 
 TEST(Kitti, RefusesAFrameThatIsListedTwice) {
@@ -175,7 +173,7 @@ TEST(Kitti, RefusesAFrameThatIsListedTwice) {
   folder.write("kitti/ImageSets/train.txt", "000000\n000000\n");
   EXPECT_THAT(
       message_of<DataError>([&] { make_dataset("kitti", "{root: " + folder.path() + "/kitti}"); }),
-      HasSubstr("frame 000000 stands twice in ImageSets/train.txt; remove it there once"));
+      mentions("frame 000000 stands twice", "ImageSets/train.txt"));
 }
 
 TEST(Kitti, HasAnotherFingerprintWhereTrainingEndsElsewhere) {
@@ -210,8 +208,7 @@ TEST(KittiBoxes, HaveATypeOfKittis) {
   EXPECT_EQ(label("PEDESTRIAN"), 2);
   EXPECT_EQ(label("Tram"), -1);
   EXPECT_THAT(message_of<DataError>([&] { label("Cra"); }),
-              AllOf(HasSubstr("000000.txt:2: 'Cra' is not a type of KITTI's (Car, Van, "),
-                    HasSubstr("or write Misc, whose points do not count")));
+              mentions("000000.txt:2:", "'Cra'", "(Car, Van,", "write Misc"));
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 namespace attnlab::modelnet_test {
 namespace {
 
-using ::testing::AllOf;
+using attnlab::testing::mentions;
 using ::testing::HasSubstr;
 using testing::make_dataset;
 using testing::message_of;
@@ -79,10 +79,10 @@ TEST(Modelnet, RefusesAClassThatIsNotInBothSplits) {
   folder.write("meshes/notes/a.txt", "no class");
   EXPECT_EQ(make_dataset("modelnet", "{root: " + folder.path() + "/meshes}")->info().classes, 2);
   folder.write("meshes/airplane/test/airplane_1.off", mesh);
-  EXPECT_THAT(refusal(), HasSubstr("airplane/train: has no .off files; fetch the class again"));
+  EXPECT_THAT(refusal(), mentions("airplane/train:", "no .off files", "fetch"));
   folder.write("meshes/airplane/train/airplane_1.off", mesh);
   std::filesystem::remove(folder / "meshes/airplane/test/airplane_1.off");
-  EXPECT_THAT(refusal(), HasSubstr("airplane/test: has no .off files"));
+  EXPECT_THAT(refusal(), mentions("airplane/test:", "no .off files"));
 }
 
 TEST(Modelnet, ReadsArrays) {
@@ -190,8 +190,8 @@ TEST(Modelnet, RefusesAShapeThatIsListedTwice) {
         [&] { make_dataset("modelnet", "{root: " + folder.path() + "/texts, classes: 10}"); });
   };
   folder.write("texts/modelnet10_test.txt", "night_stand_0001\n");
-  EXPECT_THAT(refusal(), AllOf(HasSubstr("modelnet10_test.txt: 'night_stand_0001' stands in "),
-                               HasSubstr("modelnet10_train.txt already; remove it in one place")));
+  EXPECT_THAT(refusal(), mentions("modelnet10_test.txt: 'night_stand_0001' stands in ",
+                                  "modelnet10_train.txt already", "remove it"));
   folder.write("texts/modelnet10_test.txt", "night_stand_0003\nnight_stand_0003\n");
   EXPECT_THAT(refusal(), HasSubstr("modelnet10_test.txt already"));
 }

@@ -13,6 +13,7 @@
 namespace attnlab::nuscenes_lidarseg_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::AllOf;
 using testing::at_root;
 using ::testing::HasSubstr;
@@ -48,7 +49,7 @@ TEST(NuscenesLidarseg, RefusesTablesThatAreNoListsOfFlatRecords) {
     EXPECT_THAT(message_of<DataError>([&] {
                   make_dataset("nuscenes_lidarseg", "{root: " + folder.path() + "/nuscenes}");
                 }),
-                HasSubstr("scene.json: is not a list of flat records"));
+                mentions("scene.json:", "a list"));
   }
 }
 

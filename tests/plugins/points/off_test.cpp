@@ -11,6 +11,7 @@
 namespace attnlab::off_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::message_of;
@@ -30,7 +31,7 @@ TEST(Meshes, AreSampledEvenly) {
   EXPECT_NEAR(top.select(1, 1).gt(1.5).to(at::kDouble).mean().item<double>(), 0.25, 0.02);
   EXPECT_TRUE(at::allclose(points.normals.abs().select(1, 2), at::ones({20000}), 0, 1e-5));
   EXPECT_THAT(message_of<DataError>([] { parse_off("OFF\n1 1 0\n0 0 0\n3 0 0 1\n", "a.off"); }),
-              HasSubstr("a.off:4: the face has a corner 1, of 1 that there are"));
+              mentions("a.off:4:", "corner 1,", "of 1"));
   EXPECT_THROW(sampled(parse_off("OFF\n1 1 0\n0 0 0\n3 0 0 0\n", ""), 3, random, ""), DataError);
   EXPECT_THROW(parse_off("OFF\n999999999 1 0\n", ""), DataError);
   for (const char* face : {"nan 0 0 0", "1e300 0 0 0", "4 0 0 0", "2 0 0"}) {
@@ -110,38 +111,32 @@ TEST(Off, NamesTheLineOfWhatIsWrong) {
     return message_of<DataError>([&] { parse_off(text, "a.off"); });
   };
   const std::string corners = "0 0 0\n1 0 0\n0 1 0\n0 0 2\n", start = "OFF\n4 2 5\n" + corners;
-  EXPECT_THAT(refusal("OFF BINARY\n"),
-              HasSubstr("a.off:1: OFF BINARY is not read; save it as text"));
-  EXPECT_THAT(refusal("4OFF\n1 0 0\n0 0 0 1\n"),
-              HasSubstr("a.off:1: '4OFF' has corners of other coordinates than x, y, z"));
+  EXPECT_THAT(refusal("OFF BINARY\n"), mentions("a.off:1:", "OFF BINARY", "as text"));
+  EXPECT_THAT(refusal("4OFF\n1 0 0\n0 0 0 1\n"), mentions("a.off:1:", "'4OFF'", "x, y, z"));
   EXPECT_THAT(refusal("nOFF\n3\n1 0 0\n0 0 0\n"), HasSubstr("'nOFF' has corners of other"));
   EXPECT_THAT(refusal("C4nOFF\n"), HasSubstr("'C4nOFF' has corners of other"));
   for (const char* other : {"", "off\n1 0 0\n", "XOFF\n1 0 0\n", "ply\n", "SOFF\n", "1 0 0\n"}) {
-    EXPECT_THAT(refusal(other), HasSubstr("does not begin with 'OFF'; is it another format?"));
+    EXPECT_THAT(refusal(other), HasSubstr("begin with 'OFF'"));
   }
   for (const char* sizes : {"-4 2 5", "4.5 2 5", "nan 2 5", "4 x 5", "9999999 2 5"}) {
     EXPECT_THAT(refusal(std::string("OFF\n") + sizes + "\n" + corners),
-                HasSubstr("expected how many corners and faces there are, found '"))
+                HasSubstr("how many corners and faces"))
         << sizes;
   }
-  EXPECT_THAT(refusal(start + "3 0 1 2\n3 0 1 4\n"),
-              HasSubstr("a.off:8: the face has a corner 4, of 4 that there are"));
-  EXPECT_THAT(refusal(start + "3 0 1 2\n3 0 1 1.5\n"),
-              HasSubstr("a.off:8: the face has a corner 1.5"));
-  EXPECT_THAT(refusal(start + "3 0 1 2\n3 0 1 -1\n"),
-              HasSubstr("a.off:8: the face has a corner -1"));
+  EXPECT_THAT(refusal(start + "3 0 1 2\n3 0 1 4\n"), mentions("a.off:8:", "corner 4,", "of 4"));
+  EXPECT_THAT(refusal(start + "3 0 1 2\n3 0 1 1.5\n"), mentions("a.off:8:", "corner 1.5"));
+  EXPECT_THAT(refusal(start + "3 0 1 2\n3 0 1 -1\n"), mentions("a.off:8:", "corner -1"));
   EXPECT_THAT(refusal("OFF\n4 2 5\n0 0 0 1 0 0\n0 1 0 0 0 2\n3 0 1 2\n3 0 1 4\n"),
-              HasSubstr("a.off:6: the face has a corner 4"))
+              mentions("a.off:6:", "corner 4"))
       << "two corners a line";
   EXPECT_THAT(refusal(start + "3 0 1 2\n2 0 1\n"), HasSubstr("three at least, not 2"));
-  EXPECT_THAT(refusal(start + "3 0 1 2\n3 0 1 o\n"), HasSubstr("a.off:8: 'o' is not a number"));
-  EXPECT_THAT(refusal(start + "3 0 1 2 red\n3 0 1 3\n"),
-              HasSubstr("a.off:7: 'red' is not a number"));
-  EXPECT_THAT(refusal(start + "3 0 1 2\n"), HasSubstr("the file ends before all that its header"));
+  EXPECT_THAT(refusal(start + "3 0 1 2\n3 0 1 o\n"), mentions("a.off:8:", "'o'", "number"));
+  EXPECT_THAT(refusal(start + "3 0 1 2 red\n3 0 1 3\n"), mentions("a.off:7:", "'red'", "number"));
+  EXPECT_THAT(refusal(start + "3 0 1 2\n"), mentions("file ends", "header"));
   EXPECT_THAT(refusal(start + "3 0 1 2\n3 0 1 3\n3 0 2 3\n"),
-              HasSubstr("a.off:9: goes on after the 4 corners and 2 faces"));
+              mentions("a.off:9:", "4 corners and 2 faces"));
   EXPECT_THAT(refusal("COFF\n2 0 0\n0 0 0 1 2\n1 1 1 1 2\n"),
-              HasSubstr("a.off:3: a corner has 3 numbers and a colour of 3 or 4, here are 5"));
+              mentions("a.off:3:", "a corner", "colour of 3 or 4", "are 5"));
 }
 
 TEST(Off, GivesItsCornersAsPoints) {

@@ -12,8 +12,8 @@
 namespace attnlab::point_files_test {
 namespace {
 
+using attnlab::testing::mentions;
 using testing::at_root;
-using ::testing::HasSubstr;
 using testing::make_dataset;
 using testing::message_of;
 using testing::TempFolder;
@@ -53,13 +53,13 @@ TEST(PointFilesDataset, TakesLabelsFromColumnsOrFolders) {
   EXPECT_EQ(cloud.at("feature@voxel").size(1), 4);
   EXPECT_EQ(labelled->cost(Split::train, 0), 2) << "one is lost";
   EXPECT_THAT(message_of<DataError>([&] { make_dataset("point_files", options + "}"); }),
-              HasSubstr("a.xyz: the label of point 1 is 9, `classes` names 0 to 1"));
+              mentions("a.xyz:", "point 1 is 9", "`classes`", "0 to 1"));
   folder.write("points/train/a.xyz", "x y z i label\n1 1 1 5 0\n2 2 2 5 nan\n");
   EXPECT_THAT(message_of<DataError>([&] {
                 make_dataset("point_files", options + ", ignored: [-1]}")
                     ->example(Split::train, 0, nullptr);
               }),
-              HasSubstr("a.xyz: the label of point 1 is .nan"));
+              mentions("a.xyz:", "point 1 is .nan"));
   const auto folders = make_dataset("point_files", "{root: " + folder.path() + "/folders}");
   EXPECT_EQ(folders->info().class_names, (std::vector<std::string>{"car", "tree"}));
   EXPECT_EQ(folders->example(Split::train, 1, nullptr).at("class").item<std::int64_t>(), 1);
@@ -73,24 +73,22 @@ TEST(PointFilesDataset, RefusesFoldersThatItWouldPassOverOrTakeForNewClasses) {
         [&] { make_dataset("point_files", "{root: " + folder.path() + options + "}"); });
   };
   std::filesystem::create_directory(folder / "folders/val");
-  EXPECT_THAT(refusal("/folders"), HasSubstr("folders/val: would be passed over; rename it"));
+  EXPECT_THAT(refusal("/folders"), mentions("folders/val:", "rename it"));
   std::filesystem::remove(folder / "folders/val");
   folder.write("folders/test/three/a.csv", "1,2,3\n");
-  EXPECT_THAT(refusal("/folders"),
-              HasSubstr("test/three: is not a class of the training folder; did you mean 'tree'?"));
+  EXPECT_THAT(refusal("/folders"), mentions("test/three:", "class", "'tree'"));
   std::filesystem::remove_all(folder / "folders/test/three");
   std::filesystem::create_directory(folder / "folders/train/empty");
-  EXPECT_THAT(refusal("/folders"), HasSubstr("train/empty: holds no files of points"));
+  EXPECT_THAT(refusal("/folders"), mentions("train/empty:", "no files"));
   std::filesystem::remove(folder / "folders/train/empty");
   folder.write("folders/train/.notes", "");
   EXPECT_EQ(make_dataset("point_files", "{root: " + folder.path() + "/folders}")->info().classes,
             2);
   folder.write("folders/train/b.csv", "1,2,3\n");
-  EXPECT_THAT(refusal("/folders"), HasSubstr("train/b.csv: is not a folder, and folders are the "
-                                             "classes; move it into the folder of its class"));
+  EXPECT_THAT(refusal("/folders"), mentions("train/b.csv:", "not a folder", "move it"));
   folder.write("points/train/tree/b.xyz", "x y z i label\n1 2 3 0.5 0\n");
   EXPECT_THAT(refusal("/points, label: label, classes: [ground, tree], ignored: [9], grid: 100"),
-              HasSubstr("train/tree: is a folder, and with the option `label` clouds are files"));
+              mentions("train/tree:", "is a folder", "`label`"));
 }
 
 // Corners of a square are equally far from its middle, and sums of such numbers depend on their
@@ -148,7 +146,7 @@ TEST(PointFilesDataset, FindsColumnsAsTheyStandInTheFileAndInAnyCase) {
                 make_dataset("point_files",
                              at_root(folder, "set") + ", label: scalar_label, classes: [a, b]}");
               }),
-              HasSubstr("c.csv: has no column 'scalar_label', but x, y, z, Label, LABEL, "));
+              mentions("c.csv:", "'scalar_label'", "x, y, z, Label, LABEL,"));
 }
 
 }  // namespace

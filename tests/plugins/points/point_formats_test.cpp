@@ -13,6 +13,7 @@
 namespace attnlab::point_formats_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::message_of;
@@ -47,7 +48,7 @@ TEST(Ply, OfTextAndBytesOfBothOrders) {
 TEST(Ply, NamesWhatIsWrong) {
   const std::string start = "ply\nformat ascii 1.0\nelement vertex 2\nproperty float x\n";
   EXPECT_THAT(message_of<DataError>([] { parse_ply("plz\n", "a.ply"); }),
-              HasSubstr("a.ply:1: does not begin with 'ply'"));
+              mentions("a.ply:1:", "with 'ply'"));
   EXPECT_THAT(message_of<DataError>([&] { parse_ply(start, "a.ply"); }), HasSubstr("cut off"));
   EXPECT_THAT(message_of<DataError>([&] { parse_ply(start + "end_header\n1", "a.ply"); }),
               HasSubstr("too short"));
@@ -95,7 +96,7 @@ TEST(Pcd, OfAllThreeKinds) {
   EXPECT_TRUE(parse_pcd(header("binary_compressed") + size(packed.size()) + size(42) + packed, "")
                   .values.equal(expected));
   EXPECT_THAT(message_of<DataError>([&] { parse_pcd(header("binary") + "abc", "a.pcd"); }),
-              HasSubstr("a.pcd: POINTS says 2, the file has room for 0"));
+              mentions("a.pcd:", "POINTS says 2", "room for 0"));
   EXPECT_THROW(parse_pcd(header("ascii") + "1 2 3\n", ""), DataError);
   EXPECT_THROW(parse_pcd("FIELDS x\n", ""), DataError);
   const auto wide = [](const std::string& count, const std::string& points) {
@@ -146,7 +147,7 @@ TEST(Las, OfPointsWithColour) {
   EXPECT_THROW(parse_las(bytes.substr(0, 250), ""), DataError);
   put(24, "\x01\x05");
   EXPECT_THAT(message_of<DataError>([&] { parse_las(bytes, "a.las"); }),
-              HasSubstr("a.las: version 1.5 of LAS is not known"));
+              mentions("a.las:", "version 1.5"));
   put(24, "\x01\x02");
   put(96, raw<std::uint32_t>({100}));
   EXPECT_THAT(message_of<DataError>([&] { parse_las(bytes, "a.las"); }),
@@ -184,15 +185,15 @@ TEST(Xyz, OfTextWithAndWithoutNames) {
   EXPECT_TRUE(plain.values.equal(table({1, 2, 3, 9, 4, 5, 6, 8}, 4)));
   EXPECT_THAT(parse_xyz("X,Y,Z\n1,2,nan\n", "").names, ElementsAre("X", "Y", "Z"));
   EXPECT_THAT(message_of<DataError>([] { parse_xyz("1 2 3\n1 2\n", "a.xyz"); }),
-              HasSubstr("a.xyz:2: has 2 numbers, lines before have 3"));
+              mentions("a.xyz:2:", "2 numbers", "have 3"));
   EXPECT_THAT(message_of<DataError>([] { parse_xyz("1 2 3\n1 2 z\n", "a.xyz"); }),
-              HasSubstr("a.xyz:2: 'z' is not a number"));
+              mentions("a.xyz:2:", "'z'", "number"));
 }
 
 TEST(Xyz, RefusesDecimalCommas) {
   EXPECT_TRUE(parse_xyz("1.5;2.5;3\n", "").values.equal(table({1.5, 2.5, 3}, 3)));
   EXPECT_THAT(message_of<DataError>([] { parse_xyz("x;y;z\n1,50;2,30;3,40\n", "a.csv"); }),
-              HasSubstr("a.csv:2: has commas and semicolons: numbers with decimal commas"));
+              mentions("a.csv:2:", "commas and semicolons"));
 }
 
 TEST(Xyz, TakesTheCountThatAPtsFileBeginsWith) {
@@ -205,11 +206,10 @@ TEST(Xyz, TakesTheCountThatAPtsFileBeginsWith) {
   EXPECT_EQ(read_points(folder.path() + "/plain.pts").values.size(0), 2);
   folder.write("cut.pts", "3\n1 2 3\n4 5 6\n");
   EXPECT_THAT(message_of<DataError>([&] { read_points(folder.path() + "/cut.pts"); }),
-              HasSubstr("cut.pts: the first line counts 3 points, 2 follow"));
+              mentions("cut.pts:", "3 points", "2 follow"));
   folder.write("a.xyz", "2\n1 2 3\n4 5 6\n");
   EXPECT_THAT(message_of<DataError>([&] { read_points(folder.path() + "/a.xyz"); }),
-              HasSubstr("a.xyz:2: has 3 numbers, lines before have 1; a first line with the number "
-                        "of points is taken of .pts files alone: remove it"));
+              mentions("a.xyz:2:", "3 numbers", "have 1", ".pts", "remove it"));
 }
 
 TEST(Npy, OfBothOrdersOfBytesAndOfAxes) {
@@ -225,7 +225,7 @@ TEST(Npy, OfBothOrdersOfBytesAndOfAxes) {
   EXPECT_TRUE(parse_npy(npy(header(">i2", false), std::string("\0\1\0\2\0\3\0\4\0\5\0\6", 12)), "")
                   .equal(expected.to(at::kShort)));
   EXPECT_THAT(message_of<DataError>([&] { parse_npy(npy(header("<f4", false), "abc"), "a.npy"); }),
-              HasSubstr("a.npy: the header speaks of 6 numbers of 4 bytes"));
+              mentions("a.npy:", "6 numbers of 4 bytes"));
   EXPECT_THROW(parse_npy(npy(header("<c8", false), ""), ""), DataError);
   EXPECT_THROW(parse_npy("\x93NUMPY", ""), DataError);
   EXPECT_THROW(parse_npy(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (0, 1099511627776, "
@@ -252,19 +252,18 @@ TEST(Npy, IsRefusedWhereItsHeaderSaysWhatIsNotKnown) {
   const auto refusal = [&](const std::string& part, const std::string& other) {
     return message_of<DataError>([&] { parse_npy(with(part, other), "a.npy"); });
   };
-  EXPECT_THAT(refusal("'<i2'", "'Zi2'"), HasSubstr("a.npy: numbers of type 'Zi2' are not read"));
-  EXPECT_THAT(refusal("'<i2'", "'|i2'"), HasSubstr("type '|i2' are not read; save them as"));
-  EXPECT_THAT(refusal("'<i2'", "'<i22'"), HasSubstr("type '<i22' are not read"));
+  EXPECT_THAT(refusal("'<i2'", "'Zi2'"), mentions("a.npy:", "'Zi2'", "not read"));
+  EXPECT_THAT(refusal("'<i2'", "'|i2'"), mentions("'|i2'", "not read"));
+  EXPECT_THAT(refusal("'<i2'", "'<i22'"), mentions("'<i22'", "not read"));
   EXPECT_THAT(refusal("'<i2'", "[('x', '<i2')]"), HasSubstr("type '[('x', '<i2')], "));
-  EXPECT_THAT(refusal("False", "Maybe"),
-              HasSubstr("fortran_order is 'Maybe', neither True nor False; the file is damaged"));
+  EXPECT_THAT(refusal("False", "Maybe"), mentions("fortran_order", "'Maybe'", "damaged"));
   for (const char* shape : {"(-2, 1)", "(2.0, 1)", "(2 1)", "[2, 1]", "(, 2)", "(2, 1"}) {
     EXPECT_THAT(refusal("(2, 1)", shape), HasSubstr("a.npy: the shape '")) << shape;
   }
   std::string version = npy(good, data);
   version[6] = 9;
   EXPECT_THAT(message_of<DataError>([&] { parse_npy(version, "a.npy"); }),
-              HasSubstr("a.npy: version 9 of NumPy's format is not known"));
+              mentions("a.npy:", "version 9"));
 }
 
 TEST(Npz, OfStoredAndOfDeflatedMembers) {
@@ -291,13 +290,13 @@ TEST(Npy, IsRefusedWhereNumbersCannotBeKept) {
                     npy("{'descr': '|b1', 'fortran_order': False, 'shape': (2,), }", "\x01\x02"),
                     "a.npy");
               }),
-              HasSubstr("a.npy: an array of truths holds other bytes"));
+              mentions("a.npy:", "truths"));
   EXPECT_THAT(message_of<DataError>([] {
                 parse_npy(npy("{'descr': '<u8', 'fortran_order': False, 'shape': (1,), }",
                               std::string(8, '\xff')),
                           "a.npy");
               }),
-              HasSubstr("a.npy: a number is 2^63 or more"));
+              mentions("a.npy:", "2^63"));
 }
 
 TEST(Npz, IsRefusedWhereItsMembersLieOnOneAnother) {
@@ -313,7 +312,7 @@ TEST(Npz, IsRefusedWhereItsMembersLieOnOneAnother) {
   std::string foot = one.substr(end);
   foot[8] = foot[10] = static_cast<char>(kTimes);
   EXPECT_THAT(message_of<DataError>([&] { read_npz(bomb + foot, "a.npz"); }),
-              HasSubstr("a.npz: its 80 members hold 3.36e+08 bytes, "));
+              mentions("a.npz:", "80 members", "3.36e+08 bytes"));
 }
 
 TEST(PointFiles, OfEveryKindHoldTheSamePoints) {
@@ -342,10 +341,10 @@ TEST(PointFiles, OfEveryKindHoldTheSamePoints) {
   EXPECT_TRUE(read_points(folder.path() + "/a.off").values.equal(table({1, 2, 3, 4, 5, 6}, 3)));
   folder.write("none.npz", testing::zip_file({{"a.npy", one}, {"b.npy", one}}, false));
   EXPECT_THAT(message_of<DataError>([&] { read_points(folder.path() + "/none.npz"); }),
-              HasSubstr("none.npz: has several arrays and none called points"));
+              mentions("none.npz:", "several arrays", "points"));
   folder.write("a.stl", "");
   EXPECT_THAT(message_of<DataError>([&] { read_points(folder.path() + "/a.stl"); }),
-              HasSubstr("files of points end in .ply"));
+              HasSubstr("end in .ply"));
 }
 
 TEST(PointFiles, AreReadByTheirEnding) {
@@ -354,10 +353,10 @@ TEST(PointFiles, AreReadByTheirEnding) {
   EXPECT_THAT(read_points(folder.path() + "/a.CSV").names, ElementsAre("X", "Y", "Z", "Intensity"));
   folder.write("b.txt", "1 2\n");
   EXPECT_THAT(message_of<DataError>([&] { read_points(folder.path() + "/b.txt"); }),
-              HasSubstr("b.txt: has no column 'z', but x, y"));
+              mentions("b.txt:", "no column 'z'", "x, y"));
   folder.write("c.stl", "");
   EXPECT_THAT(message_of<DataError>([&] { read_points(folder.path() + "/c.stl"); }),
-              HasSubstr("files of points end in .ply"));
+              HasSubstr("end in .ply"));
 }
 
 TEST(PointFiles, AreRefusedWhereTheyAreTooLargeToReadWhole) {
@@ -366,7 +365,7 @@ TEST(PointFiles, AreRefusedWhereTheyAreTooLargeToReadWhole) {
   const std::string path = folder.path() + "/a.las";
   std::filesystem::resize_file(path, (std::uintmax_t{1} << 30) + 1);  // holes: it takes no room
   EXPECT_THAT(message_of<DataError>([&] { read_points(path); }),
-              HasSubstr("a.las: 1073741825 bytes are more than a scan may have"));
+              mentions("a.las:", "1073741825 bytes"));
   EXPECT_THAT(message_of<DataError>([&] { read_points(folder.path() + "/none.las"); }),
               HasSubstr("none.las: is not there"));
 }

@@ -11,7 +11,7 @@
 namespace attnlab::point_headers_test {
 namespace {
 
-using ::testing::AllOf;
+using attnlab::testing::mentions;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::message_of;
@@ -50,12 +50,11 @@ TEST(PcdHeader, TakesSmallLettersOfTypesForCapitals) {
         << types;
   }
   for (const char* type : {"Q", "q", "FF", "8", "float"}) {
-    EXPECT_THAT(
-        message_of<DataError>(
-            [&] { parse_pcd(pcd_header(std::string("F F ") + type, "binary") + rows, "a.pcd"); }),
-        AllOf(HasSubstr("a.pcd:5: TYPE '" + std::string(type) +
-                        "' of the field 'label' is not one of F (floating point), I (signed), "),
-              HasSubstr("correct the letter")));
+    EXPECT_THAT(message_of<DataError>([&] {
+                  parse_pcd(pcd_header(std::string("F F ") + type, "binary") + rows, "a.pcd");
+                }),
+                mentions("a.pcd:5:", "TYPE '" + std::string(type) + "'", "'label'",
+                         "F (floating point), I (signed), ", "correct the letter"));
   }
 }
 
@@ -78,47 +77,37 @@ TEST(PcdHeader, IsRefusedWhereItWouldBeGuessedAt) {
   const auto refusal = [&](const std::string& word, const std::string& line) {
     return message_of<DataError>([&] { parse_pcd(with_line(good, word, line) + body, "a.pcd"); });
   };
-  EXPECT_THAT(
-      refusal("WIDTH", "WIDHT 2\n"),
-      HasSubstr("a.pcd:7: 'WIDHT' cannot begin a line of a PCD header; did you mean 'WIDTH'?"));
+  EXPECT_THAT(refusal("WIDTH", "WIDHT 2\n"), mentions("a.pcd:7:", "'WIDHT'", "'WIDTH'"));
   EXPECT_THAT(refusal("VERSION", std::string("V\0N 0.7\n", 8)),
               HasSubstr("a.pcd:2: 'V\\x00N' begins"));
-  EXPECT_THAT(refusal("VERSION", "SIZE 4 4 1\n"),
-              HasSubstr("a.pcd:2: SIZE stands before FIELDS, of which it speaks; move it below"));
+  EXPECT_THAT(refusal("VERSION", "SIZE 4 4 1\n"), mentions("a.pcd:2:", "SIZE", "FIELDS", "below"));
   EXPECT_THAT(refusal("VERSION", "TYPE F F U\n"), HasSubstr("a.pcd:2: TYPE stands before FIELDS"));
   EXPECT_THAT(refusal("VERSION", "FIELDS x y label\n"), HasSubstr("a.pcd:3: FIELDS stands twice"));
-  EXPECT_THAT(refusal("HEIGHT", "WIDTH 2\n"), HasSubstr("a.pcd:8: WIDTH stands twice; remove one"));
-  EXPECT_THAT(refusal("SIZE", "SIZE 4 4\n"),
-              HasSubstr("a.pcd:4: SIZE has 2 entries, FIELDS has 3"));
+  EXPECT_THAT(refusal("HEIGHT", "WIDTH 2\n"), mentions("a.pcd:8:", "WIDTH", "twice"));
+  EXPECT_THAT(refusal("SIZE", "SIZE 4 4\n"), mentions("a.pcd:4:", "SIZE has 2", "FIELDS has 3"));
   EXPECT_THAT(refusal("TYPE", "TYPE F F U U\n"),
-              HasSubstr("a.pcd:5: TYPE has 4 entries, FIELDS has 3"));
-  EXPECT_THAT(refusal("SIZE", "SIZE 4 4 3\n"),
-              HasSubstr("the field 'label' has a SIZE of 3 bytes"));
-  EXPECT_THAT(refusal("SIZE", "SIZE 4 2 1\n"), HasSubstr("the field 'y' has a SIZE of 2 bytes"));
-  EXPECT_THAT(refusal("COUNT", "COUNT 1 1 0\n"), HasSubstr("a.pcd:6: a COUNT is 1 at least"));
+              mentions("a.pcd:5:", "TYPE has 4", "FIELDS has 3"));
+  EXPECT_THAT(refusal("SIZE", "SIZE 4 4 3\n"), mentions("'label'", "SIZE of 3"));
+  EXPECT_THAT(refusal("SIZE", "SIZE 4 2 1\n"), mentions("'y'", "SIZE of 2"));
+  EXPECT_THAT(refusal("COUNT", "COUNT 1 1 0\n"), mentions("a.pcd:6:", "COUNT", "at least"));
   for (const char* number : {"-2", "2.5", "nan", "two", "1e20", "0x2"}) {
     const std::string n = number;
     EXPECT_THAT(refusal("POINTS", "POINTS " + n + "\n"),
-                HasSubstr("a.pcd:10: '" + n + "' of POINTS is not a whole number from 0 on"));
-    EXPECT_THAT(refusal("SIZE", "SIZE 4 4 " + n + "\n"),
-                HasSubstr("'" + n + "' of SIZE is not a whole"));
-    EXPECT_THAT(refusal("COUNT", "COUNT 1 1 " + n + "\n"),
-                HasSubstr("'" + n + "' of COUNT is not a whole"));
-    EXPECT_THAT(refusal("WIDTH", "WIDTH " + n + "\n"),
-                HasSubstr("'" + n + "' of WIDTH is not a whole"));
+                mentions("a.pcd:10:", "'" + n + "' of POINTS", "from 0 on"));
+    EXPECT_THAT(refusal("SIZE", "SIZE 4 4 " + n + "\n"), HasSubstr("'" + n + "' of SIZE"));
+    EXPECT_THAT(refusal("COUNT", "COUNT 1 1 " + n + "\n"), HasSubstr("'" + n + "' of COUNT"));
+    EXPECT_THAT(refusal("WIDTH", "WIDTH " + n + "\n"), HasSubstr("'" + n + "' of WIDTH"));
   }
-  EXPECT_THAT(refusal("POINTS", "POINTS\n"),
-              HasSubstr("a.pcd:10: POINTS has 0 entries, expected one"));
-  EXPECT_THAT(refusal("POINTS", "POINTS 3\n"), HasSubstr("POINTS is 3, but WIDTH times HEIGHT 2"));
-  EXPECT_THAT(refusal("HEIGHT", "HEIGHT 2\n"), HasSubstr("POINTS is 2, but WIDTH times HEIGHT 4"));
-  EXPECT_THAT(refusal("DATA", "DATA\n"), HasSubstr("a.pcd:11: DATA has 0 entries, expected one"));
-  EXPECT_THAT(
-      refusal("DATA", "DATA binary_packed\n"),
-      HasSubstr("a.pcd:11: DATA 'binary_packed' is not one of ascii, binary, binary_compressed"));
+  EXPECT_THAT(refusal("POINTS", "POINTS\n"), mentions("a.pcd:10:", "POINTS has 0"));
+  EXPECT_THAT(refusal("POINTS", "POINTS 3\n"), mentions("POINTS is 3", "HEIGHT 2"));
+  EXPECT_THAT(refusal("HEIGHT", "HEIGHT 2\n"), mentions("POINTS is 2", "HEIGHT 4"));
+  EXPECT_THAT(refusal("DATA", "DATA\n"), mentions("a.pcd:11:", "DATA has 0"));
+  EXPECT_THAT(refusal("DATA", "DATA binary_packed\n"),
+              mentions("a.pcd:11:", "'binary_packed'", "ascii, binary, binary_compressed"));
   EXPECT_THAT(refusal("FIELDS", "FIELDS\n"), HasSubstr("a.pcd:4: SIZE stands before FIELDS"));
   EXPECT_THAT(
       message_of<DataError>([] { parse_pcd("FIELDS x y z\nHEIGHT 2\nDATA ascii\n", "a.pcd"); }),
-      HasSubstr("a.pcd:3: POINTS is lacking, or WIDTH in its place; add the line"));
+      mentions("a.pcd:3:", "POINTS is lacking", "WIDTH"));
 }
 
 TEST(ByteOrderMark, LeavesPositionsInBinaryFilesAsTheyAre) {
@@ -140,7 +129,7 @@ TEST(ByteOrderMark, OfUtf16IsRefusedWithTheRemedy) {
     const std::string text = start + std::string("x\0 \0y\0", 6);
     for (const auto& parse : {parse_ply, parse_pcd}) {
       EXPECT_THAT(message_of<DataError>([&] { parse(text, "a.points"); }),
-                  AllOf(HasSubstr("a.points: is not UTF-8 but UTF-16"), HasSubstr("iconv")));
+                  mentions("a.points:", "UTF-16", "iconv"));
     }
     EXPECT_THAT(message_of<DataError>([&] { parse_xyz(text, "a.txt"); }), HasSubstr("iconv"));
   }
@@ -149,17 +138,16 @@ TEST(ByteOrderMark, OfUtf16IsRefusedWithTheRemedy) {
 TEST(Messages, ShowTheBytesOfAFileAndGoOnBehindThem) {
   const std::string zero("1 2 3\n1 \0\x1b[2J 3\n", 16), whole(5000, 'a');
   EXPECT_THAT(message_of<DataError>([&] { parse_xyz(zero, "a.xyz"); }),
-              HasSubstr("a.xyz:2: '\\x00\\x1b[2J' is not a number; repair the line"));
+              mentions("a.xyz:2:", "'\\x00\\x1b[2J'", "repair the line"));
   const std::string longest =
       message_of<DataError>([&] { parse_xyz("1 2 3\n1 2 " + whole + "\n", "a.xyz"); });
-  EXPECT_THAT(longest, HasSubstr("aaa...' is not a number; repair the line"));
+  EXPECT_THAT(longest, mentions("aaa...'", "repair the line"));
   EXPECT_LT(longest.size(), 200u);
   const std::string header = "ply\nformat ascii 1.0\nelement vertex 1\nproperty ";
   EXPECT_THAT(message_of<DataError>([&] {
                 parse_ply(header + std::string("fl\0at", 5) + " x\nend_header\n1\n", "a.ply");
               }),
-              AllOf(HasSubstr("a.ply:4: 'fl\\x00at' is not a type of PLY (char, "),
-                    HasSubstr("correct it")));
+              mentions("a.ply:4:", "'fl\\x00at'", "(char,", "correct it"));
 }
 
 TEST(PlyHeader, IsRefusedWhereItWouldBeGuessedAt) {
@@ -171,18 +159,18 @@ TEST(PlyHeader, IsRefusedWhereItWouldBeGuessedAt) {
   EXPECT_EQ(parse_ply("ply\nobj_info a\n" + format + "comment b\n" + vertex + "end_header\n1\n", "")
                 .values.numel(),
             1);
-  EXPECT_THAT(refusal(vertex), HasSubstr("a.ply:4: the header has no line 'format'"));
+  EXPECT_THAT(refusal(vertex), mentions("a.ply:4:", "no line 'format'"));
   EXPECT_THAT(refusal("format ASCII 1.0\n" + vertex),
-              HasSubstr("a.ply:2: the format 'ASCII' is not one of ascii, binary_little_endian, "));
+              mentions("a.ply:2:", "'ASCII'", "ascii, binary_little_endian,"));
   EXPECT_THAT(refusal("format ascii 2.0\n" + vertex), HasSubstr("a.ply:2: version '2.0' of PLY"));
   EXPECT_THAT(refusal(format + vertex + "propertyy float y\n"),
-              HasSubstr("a.ply:5: 'propertyy' cannot begin a line of a PLY header"));
+              mentions("a.ply:5:", "'propertyy'"));
   EXPECT_THAT(refusal(format + vertex + "property float\n"),
-              HasSubstr("a.ply:5: a property needs a name"));
+              mentions("a.ply:5:", "a property", "name"));
   EXPECT_THAT(refusal(format + "element vertex 1.5\nproperty float x\n"),
-              HasSubstr("a.ply:3: an element needs a name and how many there are"));
+              mentions("a.ply:3:", "an element", "name"));
   EXPECT_THAT(refusal(format + "element vertex 1\nproperty list uchar int i\n"),
-              HasSubstr("a.ply: its vertices have no numbers"));
+              mentions("a.ply:", "vertices have no numbers"));
 }
 
 constexpr const char* kCountTypes[] = {"char", "uchar", "short", "ushort",
@@ -245,24 +233,21 @@ TEST(PlyLists, OfDamagedLengthsAreRefused) {
                 "a.ply");
     });
   };
-  EXPECT_THAT(
-      refusal("ascii", "int", "1 2 5 5\n2 -1\n"),
-      AllOf(HasSubstr("a.ply:8: the list 'd' has -1 values, it says"), HasSubstr("damaged")));
+  EXPECT_THAT(refusal("ascii", "int", "1 2 5 5\n2 -1\n"),
+              mentions("a.ply:8:", "'d' has -1 values", "damaged"));
   EXPECT_THAT(refusal("ascii", "int", "1 2 5 5\n2 1000000 5\n"),
-              HasSubstr("a.ply:8: the list 'd' has 1000000 values, it says, and 3 bytes are left"));
+              mentions("a.ply:8:", "'d' has 1000000 values", "3 bytes"));
   EXPECT_THAT(refusal("ascii", "float", "1 0.5 5\n2 0\n"), HasSubstr("has 0.5 values"));
   EXPECT_THAT(refusal("ascii", "float", "1 nan 5\n2 0\n"), HasSubstr("has nan values"));
-  EXPECT_THAT(refusal("ascii", "uchar", "1 1 5 5\n2 0\n"),
-              HasSubstr("a.ply:7: the line goes on after its last value"))
+  EXPECT_THAT(refusal("ascii", "uchar", "1 1 5 5\n2 0\n"), mentions("a.ply:7:", "line goes on"))
       << "a length that is too small would shift all that follows";
-  EXPECT_THAT(refusal("ascii", "uchar", "1 3 5 5\n2 1 6\n"),
-              HasSubstr("a.ply:8: the line goes on after its last value"));
+  EXPECT_THAT(refusal("ascii", "uchar", "1 3 5 5\n2 1 6\n"), mentions("a.ply:8:", "line goes on"));
   const std::string one =
       raw<float>({1}) + raw<std::int32_t>({1}) + raw<float>({5}) + raw<float>({2});
   EXPECT_THAT(refusal("binary_little_endian", "int", one + raw<std::int32_t>({-7}) + "abcd"),
-              HasSubstr("a.ply: byte 20 of the data: the list 'd' has -7 values"));
+              mentions("a.ply:", "byte 20", "'d' has -7 values"));
   EXPECT_THAT(refusal("binary_little_endian", "int", one + raw<std::int32_t>({2}) + "abcdefg"),
-              HasSubstr("the list 'd' has 2 values, it says, and 7 bytes are left"));
+              mentions("'d' has 2 values", "7 bytes"));
   EXPECT_THAT(refusal("binary_little_endian", "double", one + "abcdefgh"),
               HasSubstr("the list 'd'"));
 }
@@ -275,11 +260,11 @@ TEST(ColumnNames, AreThoseOfTheFileInAnyCase) {
   EXPECT_EQ(points.column("scalar_Label", ""), 2) << "exactly so";
   EXPECT_EQ(points.column("SCALAR_LABEL", ""), 3);
   EXPECT_EQ(points.column("rED", ""), 4);
-  EXPECT_THAT(message_of<DataError>([&] { points.column("scalar_label", "a.ply"); }),
-              HasSubstr("a.ply: 'scalar_label' may be column 3 ('scalar_Label') or 4 "
-                        "('SCALAR_LABEL'); write the name of one"));
+  EXPECT_THAT(
+      message_of<DataError>([&] { points.column("scalar_label", "a.ply"); }),
+      mentions("a.ply:", "'scalar_label'", "column 3 ('scalar_Label') or 4 ('SCALAR_LABEL')"));
   EXPECT_THAT(message_of<DataError>([&] { points.column("Z", "a.ply"); }),
-              HasSubstr("a.ply: has no column 'Z', but X, y, scalar_Label, SCALAR_LABEL, Red"));
+              mentions("a.ply:", "no column 'Z'", "X, y, scalar_Label, SCALAR_LABEL, Red"));
 }
 
 TEST(ColumnNames, ThatStandTwiceAreRefusedWhereTheyAreAskedFor) {
@@ -291,7 +276,7 @@ TEST(ColumnNames, ThatStandTwiceAreRefusedWhereTheyAreAskedFor) {
       << "PCL pads with fields called _";
   folder.write("twice.csv", "x,y,z,x\n1,2,3,4\n");
   EXPECT_THAT(message_of<DataError>([&] { read_points(folder / "twice.csv"); }),
-              HasSubstr("twice.csv: 'x' may be column 1 ('x') or 4 ('x')"));
+              mentions("twice.csv:", "'x'", "column 1 ('x') or 4 ('x')"));
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 namespace attnlab::point_transformer_test {
 namespace {
 
+using attnlab::testing::mentions;
 using testing::Cloud;
 using ::testing::HasSubstr;
 using testing::message_of;
@@ -344,14 +345,14 @@ TEST(PointTransformer, NamesVoxelsThatStandTwice) {
   const Tensor grid = at::tensor({1, 2, 3, 0, 0, 0, 1, 2, 3}, at::kLong).view({3, 3});
   const Batch batch = batch_of(grid, at::zeros({3, 4}, at::kDouble), at::tensor({0, 3}, at::kLong));
   EXPECT_THAT(message_of<DataError>([&] { logits_of(*model, batch); }),
-              HasSubstr("row 2 of the batch stands where another voxel"));
+              mentions("row 2", "another voxel"));
 }
 
 TEST(PointTransformer, NamesListsThatContradict) {
   EXPECT_THAT(message_of<ConfigError>([] { model_of("{encoder_dims: [8, 8]}"); }),
               HasSubstr("encoder_dims: has 2 numbers, expected 3"));
   EXPECT_THAT(message_of<ConfigError>([] { model_of("{encoder_heads: [3, 4, 8]}"); }),
-              HasSubstr("encoder_heads: 3 heads do not divide 32 channels"));
+              mentions("encoder_heads:", "3 heads", "32 channels"));
 }
 
 }  // namespace

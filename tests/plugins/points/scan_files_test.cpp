@@ -13,6 +13,7 @@
 namespace attnlab::scan_files_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
@@ -35,12 +36,12 @@ TEST(ScanFolders, AreListedOrRefusedButNeverTakenAsEmpty) {
   std::filesystem::create_symlink("nowhere", folder / "scans/d.bin");
   EXPECT_EQ(names_in(scans, ".txt").size(), 1U);
   EXPECT_THAT(message_of<DataError>([&] { names_in(scans, ".bin"); }),
-              HasSubstr("d.bin: is a link to nothing; fetch what it leads to"));
+              mentions("d.bin:", "link to nothing"));
   std::filesystem::permissions(scans, std::filesystem::perms::none);
   const testing::Unprivileged user(folder.path());
   if (!user.works()) GTEST_SKIP() << "needs another user than the superuser";
   EXPECT_THAT(message_of<FileError>([&] { names_in(scans, ".bin"); }),
-              HasSubstr("scans: cannot be listed: Permission denied"));
+              mentions("scans:", "Permission denied"));
 }
 
 TEST(ScanFiles, ShowAZeroByteOfANameAndGoOnBehindIt) {

@@ -9,7 +9,7 @@
 namespace attnlab::semantic_kitti_test {
 namespace {
 
-using ::testing::AllOf;
+using attnlab::testing::mentions;
 using ::testing::HasSubstr;
 using testing::make_dataset;
 using testing::message_of;
@@ -25,11 +25,9 @@ TEST(SemanticKitti, RefusesADriveOfTwoSplitsAndANamedOneWithoutScans) {
   const auto refusal = [&](const std::string& more) {
     return message_of<ConfigError>([&] { open(more); });
   };
-  EXPECT_THAT(refusal(", train: ['00', '08']"),
-              HasSubstr("train: drive 08 is one of `test`, too; take it out of one of them"));
+  EXPECT_THAT(refusal(", train: ['00', '08']"), mentions("train:", "drive 08", "`test`"));
   EXPECT_THAT(refusal(", train: ['00', '01']"),
-              AllOf(HasSubstr("sequences/01/velodyne: has no scans; fetch drive 01"),
-                    HasSubstr("or name the drives that are there")));
+              mentions("sequences/01/velodyne:", "no scans", "drive 01", "drives that are there"));
   EXPECT_THAT(refusal(", test: ['8']"), HasSubstr("test: "));
   EXPECT_THAT(refusal(", train: ['00', '00']"), HasSubstr("train: names drive 00 twice"));
   EXPECT_THAT(open("")->info().source, HasSubstr(" without the drives 01, 02, 03, "))
@@ -50,12 +48,12 @@ TEST(SemanticKitti, MapsNumbersToClasses) {
   folder.write("semantic/sequences/00/labels/000000.label",
                std::string("\x0a\0\0\0\x39\x30\0\0\x34\0\0\0", 12));
   EXPECT_THAT(message_of<DataError>([&] { dataset->example(Split::train, 0, nullptr); }),
-              HasSubstr("000000.label: byte 4: 12345 is not a class"));
+              mentions("000000.label:", "byte 4: 12345"));
   folder.write("semantic/sequences/00/labels/000000.label", "12345678");
   EXPECT_THAT(message_of<DataError>([&] {
                 make_dataset("semantic_kitti", "{root: " + folder.path() + "/semantic}");
               }),
-              HasSubstr("000000.label: has 2 labels, its scan 3 points"));
+              mentions("000000.label:", "2 labels", "3 points"));
 }
 
 }  // namespace

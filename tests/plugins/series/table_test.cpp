@@ -10,6 +10,7 @@
 namespace attnlab::table_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -237,7 +238,7 @@ TEST_F(TableDataset, TrimsLabelsAndRefusesThoseThatAreMissing) {
 
 TEST_F(TableDataset, RefusesTheLabelAsAValue) {
   EXPECT_THAT(refusal("a,label\n1,0\n2,1\n", ", test: 0, columns: [a, label]"),
-              AllOf(HasSubstr("columns"), HasSubstr("names 'label', which is the label")));
+              mentions("columns", "'label'", "the label"));
 }
 
 }  // namespace

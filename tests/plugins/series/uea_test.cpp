@@ -12,6 +12,7 @@
 namespace attnlab::uea_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::make_dataset;
@@ -115,7 +116,7 @@ TEST_F(UeaDataset, DoesNotScaleByWhatIsHeldOut) {
 TEST_F(UeaDataset, HoldsSomeOutWhereAShareIsAskedFor) {
   write("TRAIN", header() + "1:10:a\n2:20:b\n");
   EXPECT_THAT(message_of<Error>([&] { open(", validation: 0.5"); }),
-              HasSubstr("validation: holds out no series: no class has two"));
+              mentions("validation:", "no series"));
 }
 
 TEST_F(UeaDataset, ScalesSeriesByThemselvesOnRequest) {
@@ -239,7 +240,7 @@ TEST_F(UeaDataset, GivesTargetsOfRegressionSets) {
 TEST_F(UeaDataset, RefusesTargetsThatDoNotFitInFloat32) {
   write("TRAIN", header("@targetLabel true") + "1:2:0.5\n3,4:5,6:-2\n");
   const std::string path = write("TEST", header("@targetLabel true") + "1:2:1e300\n");
-  EXPECT_THAT(refusal(), HasSubstr(path + ":4:5: '1e300' does not fit in float32"));
+  EXPECT_THAT(refusal(), mentions(path, ":4:5:", "'1e300'", "float32"));
 }
 
 TEST_F(UeaDataset, RefusesFilesThatDoNotBelongTogether) {
@@ -248,7 +249,7 @@ TEST_F(UeaDataset, RefusesFilesThatDoNotBelongTogether) {
   write("TEST", header("@targetLabel true") + "1:2:3\n");
   EXPECT_THAT(refusal(), HasSubstr("other labels"));
   write("TEST", header("@classLabel true a bb") + "1:2:bb\n");
-  EXPECT_THAT(refusal(), HasSubstr("class 'bb' is not one of the training file's"));
+  EXPECT_THAT(refusal(), mentions("'bb'", "training file"));
   write("TEST", header() + "1:2\n");
   EXPECT_THAT(refusal(), HasSubstr(path + ":4:4: "));
 }
@@ -262,7 +263,7 @@ TEST_F(UeaDataset, RefusesATableOfMissingValuesAlone) {
       write("TRAIN", header("@classLabel true a b", kChannels) + data + ":a\n");
   write("TEST", header("@classLabel true a b", kChannels) + data + ":a\n");
   EXPECT_THAT(refusal(", missing: mean"),
-              HasSubstr(path + ": has 17999 values, but 9000 steps of 9000 channels"));
+              mentions(path, "17999 values", "9000 steps of 9000 channels"));
 }
 
 TEST_F(UeaDataset, SaysWhereItLookedForData) {
@@ -271,7 +272,7 @@ TEST_F(UeaDataset, SaysWhereItLookedForData) {
   EXPECT_THAT(message, AllOf(HasSubstr(folder_.path() + "/Absent"),
                              HasSubstr("timeseriesclassification.com"), HasSubstr("Absent")));
   EXPECT_THAT(message_of<ConfigError>([] { make_dataset("uea", "{name: a/b}"); }),
-              HasSubstr("expected the name of a set"));
+              HasSubstr("name of a set"));
 }
 
 TEST_F(UeaDataset, ChangesItsFingerprintWithEitherFile) {

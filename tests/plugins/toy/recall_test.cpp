@@ -12,6 +12,7 @@
 namespace attnlab::recall_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::HasSubstr;
 using testing::make_dataset;
 using testing::message_of;
@@ -331,21 +332,16 @@ TEST(Recall, RefusesWhatDoesNotFit) {
     return message_of<ConfigError>([&] { make_dataset("recall", options); });
   };
   EXPECT_THAT(message("{length: 31}"),
-              HasSubstr("length: 31 is too short: associative of 8 items takes 32 tokens at least; "
-                        "make it longer, or set fewer items"));
+              mentions("length:", "31 is too short", "associative", "8 items", "32 tokens"));
   EXPECT_THAT(message("{rule: copy, length: 15}"), HasSubstr("copy of 8 items takes 16 tokens"));
   EXPECT_THAT(message("{rule: needle, length: 16}"), HasSubstr("needle of 8 items takes 17"));
-  EXPECT_THAT(
-      message("{rule: flip_flop, length: 2}"),
-      HasSubstr("length: 2 is too short: flip_flop takes 4 tokens at least; make it longer"));
+  EXPECT_THAT(message("{rule: flip_flop, length: 2}"),
+              mentions("length:", "2 is too short", "flip_flop", "4 tokens"));
   EXPECT_THAT(message("{rule: flip_flop, length: 65}"),
-              HasSubstr("length: 65 is odd, and flip_flop has a bit behind each instruction; make "
-                        "it even"));
+              mentions("length:", "65 is odd", "flip_flop"));
   for (const std::string rule : {"associative", "needle"}) {
-    EXPECT_THAT(
-        message("{symbols: 7, rule: " + rule + "}"),
-        HasSubstr("symbols: 7 are too few for 8 items, whose keys differ; set more symbols, "
-                  "or fewer items"));
+    EXPECT_THAT(message("{symbols: 7, rule: " + rule + "}"),
+                mentions("symbols:", "7 are too few", "8 items"));
   }
   EXPECT_THAT(message("{rule: parity}"), HasSubstr("rule"));
   EXPECT_THAT(message("{ignore: 1.1}"), HasSubstr("ignore: 1.1 is out of range"));
@@ -398,14 +394,14 @@ TEST(LanguageAnswers, MustBeTokensOfEachTarget) {
                 task->meter()->add({{"nll", at::ones({4, 3})}, {"answers", at::ones({4, 3})}},
                                    asked(kTargets));
               }),
-              HasSubstr("answers: expected a token for each of the targets [4, 3] int64"));
+              mentions("answers:", "[4, 3] int64"));
   const auto data = make_dataset("recall");
   const Part part = testing::make_part(Kind::task, "language_modelling", "{answers: true}");
   const FieldInfo nll = {"nll", {-1}, at::kFloat};
   EXPECT_THAT(message_of<ConfigError>([&] {
                 testing::registry().task(part, {data->info(), {nll}});
               }),
-              HasSubstr("answers: the model gives no answers; set model.answers: true"));
+              mentions("answers:", "model.answers: true"));
   EXPECT_NE(testing::registry().task(part, {data->info(), {nll, {"answers", {-1}, at::kLong}}}),
             nullptr);
 }

@@ -8,6 +8,7 @@
 namespace attnlab::seq_pair_transformer_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::HasSubstr;
 using testing::make_model;
 using testing::message_of;
@@ -186,7 +187,7 @@ TEST(SeqPairTransformer, PointsAtTokensAsItsClasses) {
   EXPECT_EQ(out.sizes(), (std::vector<std::int64_t>{2, 1, 4}));
   EXPECT_EQ(model->named_parameters()["head.weight"].sizes(), (std::vector<std::int64_t>{1, kDim}));
   EXPECT_THAT(message_of<ConfigError>([] { made(data(1), ", pool: pointer, wiring: cross"); }),
-              HasSubstr("pool: pointer scores the tokens of the content"));
+              mentions("pool:", "pointer", "the content"));
 }
 
 TEST(SeqPairTransformer, TrainsEveryParameter) {
@@ -222,7 +223,7 @@ TEST(SeqPairTransformer, TracesTheAttentionUnderStudyAlone) {
 
 TEST(SeqPairTransformer, RefusesWhatItCannotBeBuiltFor) {
   EXPECT_THAT(message_of<ConfigError>([] { made(data(kLength), ", queries: condition"); }),
-              HasSubstr("queries: the dataset has a target for each token"));
+              mentions("queries:", "target for each"));
   EXPECT_THAT(message_of<DataError>([] { made(data(2)); }), HasSubstr("number of targets"));
   DatasetInfo none = data(1);
   none.vocabulary = 0;

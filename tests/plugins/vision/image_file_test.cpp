@@ -11,7 +11,7 @@
 namespace attnlab::image_file_test {
 namespace {
 
-using ::testing::EndsWith;
+using attnlab::testing::mentions;
 using testing::file_of;
 using ::testing::HasSubstr;
 using testing::jpeg_of;
@@ -64,20 +64,20 @@ TEST_F(ImageFiles, AreRefusedWhereAHeaderAsksForTooMuchMemory) {
   bytes.replace(frame + 5, 4, "\xff\xdc\xff\xdc");  // height and width
   const std::string path = folder_.write("a.jpg", bytes);
   EXPECT_THAT(message_of<DataError>([&] { ImageFile file(path); }),
-              HasSubstr("a.jpg: has 65500 x 65500 pixels, more than are read; shrink it"));
+              mentions("a.jpg:", "65500 x 65500", "shrink it"));
   // Zeros pack to a thousandth, and OpenCV's own limit is 2^30 pixels.
   std::string png = file_of(photograph(8, 8), ".png");
   png.replace(16, 8, std::string("\0\0\x80\0\0\0\x7f\xff", 8));  // width and height
   folder_.write("a.png", png);
   EXPECT_THAT(message_of<DataError>([&] { ImageFile file(folder_ / "a.png"); }),
-              HasSubstr("a.png: has 32767 x 32768 pixels, more than are read; shrink it"));
+              mentions("a.png:", "32767 x 32768", "shrink it"));
   const std::string webp("RIFF\x16\0\0\0WEBPVP8X\x0a\0\0\0\x02\0\0\0\xff\x7f\0\xff\x3f\0", 30);
   folder_.write("a.webp", webp);
   EXPECT_THAT(message_of<DataError>([&] { ImageFile file(folder_ / "a.webp"); }),
-              HasSubstr("a.webp: has 16384 x 32768 pixels, more than are read; shrink it"));
+              mentions("a.webp:", "16384 x 32768", "shrink it"));
   folder_.write("a.ppm", "P6 # 8 x 8\n32768 # wide\n32768\n255\n");
   EXPECT_THAT(message_of<DataError>([&] { ImageFile file(folder_ / "a.ppm"); }),
-              HasSubstr("a.ppm: has 32768 x 32768 pixels, more than are read; shrink it"));
+              mentions("a.ppm:", "32768 x 32768", "shrink it"));
   // Of four colours, as OpenCV reads them.
   std::string print = testing::cmyk_jpeg_of(8, 8, {0, 0, 0, 0});
   print.replace(print.find("\xff\xc0") + 5, 4, "\xff\xdc\xff\xdc");
@@ -105,9 +105,8 @@ TEST_F(ImageFiles, OfMoreScansThanAnyoneMakesAreRefused) {
 TEST_F(ImageFiles, OfFormatsThatAreNotPromisedAreRefused) {
   for (const char* ending : {".tiff", ".bmp"}) {
     const std::string path = folder_.write("a.jpg", file_of(photograph(8, 8), ending));
-    EXPECT_THAT(
-        message_of<DataError>([&] { ImageFile file(path); }),
-        EndsWith("a.jpg: is not an image of JPEG, PNG, WebP or Netpbm; fetch the file again"))
+    EXPECT_THAT(message_of<DataError>([&] { ImageFile file(path); }),
+                mentions("a.jpg:", "JPEG, PNG, WebP or Netpbm", "fetch"))
         << ending;
   }
 }
@@ -119,7 +118,7 @@ TEST_F(ImageFiles, OfDicomBehindAnotherFormatsFirstBytesAreRefused) {
         folder_.write("a.jpg", first + std::string(128 - std::strlen(first), '!') + "DICM" +
                                    std::string(99, '!'));
     EXPECT_THAT(message_of<DataError>([&] { ImageFile file(path); }),
-                HasSubstr("a.jpg: is not an image of JPEG, PNG, WebP or Netpbm"));
+                mentions("a.jpg:", "JPEG, PNG, WebP or Netpbm"));
   }
 }
 
@@ -184,7 +183,7 @@ TEST_F(ImageFiles, ThatAreDamagedAreNamed) {
     return message_of<DataError>([&] { whole(path); });
   };
   EXPECT_THAT(refusal(sound.substr(0, sound.size() - 1)),
-              EndsWith("bad.jpg: ends too early; fetch the file again"));
+              mentions("bad.jpg:", "ends too early", "fetch"));
   EXPECT_THAT(refusal(sound.substr(0, 100)), HasSubstr("bad.jpg"));
   EXPECT_THAT(refusal(sound.substr(0, 20) + "\xff\xd9"), HasSubstr("bad.jpg: damaged ("));
   // Bytes that are missing in the middle, of which libjpeg only warns.

@@ -17,6 +17,8 @@
 namespace attnlab::image_folder_test {
 namespace {
 
+using attnlab::testing::mentions;
+using attnlab::testing::says;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using testing::file_of;
@@ -99,20 +101,20 @@ TEST_F(ImageFolders, SayWhichFilesAreNotRead) {
                            "val/cat/notes.txt", "val/cat/none"}) {
     folder_.write(name, "no image");
   }
-  EXPECT_EQ(open()->info().source,
-            folder_.path() + " without 5 files of other endings (.bmp 2, .tif 1, .txt 1, none 1)");
+  EXPECT_THAT(open()->info().source,
+              says({folder_.path(), "5 files", "(.bmp 2, .tif 1, .txt 1, none 1)"}));
   EXPECT_EQ(open()->info().fingerprint, before) << "no example is another one";
   folder_.write("train/7.JPEG", jpeg_of(photograph(30, 30)));
   folder_.write("train/classes.txt", "cat dog");
   folder_.write("train/dog/1.png", "damaged");
   EXPECT_THAT(open(", damaged: skip")->info().source,
-              AllOf(HasSubstr(" without 5 files of other endings ("),
-                    HasSubstr(") and 1 images in no class folder without 1 damaged files: ")));
+              mentions(" without 5 files of other endings (", "1 images", "no class folder",
+                       "1 damaged files:"));
   for (const char* ending : {"gif", "heic", "avif"}) {
     folder_.write(std::string("val/cat/0.") + ending, "no image");
   }
-  EXPECT_THAT(open()->info().source, HasSubstr("8 files of other endings (.bmp 2, .avif 1, .gif 1, "
-                                               ".heic 1, .tif 1, ...)"));
+  EXPECT_THAT(open()->info().source,
+              mentions("8 files", "(.bmp 2, .avif 1, .gif 1, .heic 1, .tif 1, ...)"));
 }
 
 TEST_F(ImageFolders, TakeTheirClassesFromAnotherSet) {
@@ -150,8 +152,7 @@ TEST_F(ImageFolders, StandWhereRootAndNameSay) {
     return testing::make_dataset("image_folder", "{size: 24, " + where + "}")->info().source;
   };
   EXPECT_EQ(opened("name: " + folder_.path()), folder_.path());
-  EXPECT_THAT(refusal(", name: " + folder_ / "elsewhere"),
-              HasSubstr("elsewhere is a path of its own, and `root` is given, too"));
+  EXPECT_THAT(refusal(", name: " + folder_ / "elsewhere"), mentions("elsewhere", "`root`"));
   testing::TempFolder above;
   for (const char* split : {"train", "val"}) {
     above.write(std::string("sets/mine/") + split + "/cat/a.png",
@@ -192,7 +193,7 @@ TEST_F(ImageFolders, GiveBoxesOfTestImages) {
   EXPECT_THAT(refusal(", boxes: " + boxes.path()), HasSubstr("set resize to squash"));
   boxes.write("b.xml", testing::utf16(size));
   EXPECT_THAT(message_of<DataError>([&] { dataset->example(Split::test, 0, nullptr); }),
-              HasSubstr("b.xml: is not UTF-8 but UTF-16; convert"));
+              mentions("b.xml:", "UTF-16", "convert"));
   boxes.write("b.xml", "<annotation><size><width>0</width><height>0</height></size><object><part>" +
                            box(1, 1, 2, 2) + "</part>" + box(0, 0, 24, 33) + "</object>");
   EXPECT_TRUE(dataset->example(Split::test, 0, nullptr)
@@ -201,7 +202,7 @@ TEST_F(ImageFolders, GiveBoxesOfTestImages) {
       << "the image, which is 48 wide and 33 high, tells its size; a part is not an object";
   boxes.write("b.xml", "<width>0</width><height>33</height>");
   EXPECT_THAT(message_of<DataError>([&] { dataset->example(Split::test, 0, nullptr); }),
-              HasSubstr("b.xml: its image is 0 x 33 pixels in it; write 48 x 33, which it is"));
+              mentions("b.xml:", "0 x 33 pixels", "write 48 x 33"));
   boxes.write("b.xml", size + "<bndbox><xmin>1 or 2</xmin>");
   EXPECT_THAT(message_of<DataError>([&] { dataset->example(Split::test, 0, nullptr); }),
               HasSubstr("b.xml: has no number <xmin>"));
@@ -236,7 +237,7 @@ TEST_F(ImageFolders, GiveAllRightClassesOfTestImages) {
   EXPECT_THAT(sets_of(*open(with("mark.json", testing::marked("[[1, 0], []]"))), Split::test, 1),
               ElementsAre(1, 0));
   EXPECT_THAT(refusal(with("wide.json", testing::utf16("[[1, 0], []]"))),
-              HasSubstr("wide.json: is not UTF-8 but UTF-16; convert"));
+              mentions("wide.json:", "UTF-16", "convert"));
   const auto named = open(with("named.json", R"({"b.webp": [1], "elsewhere.png": [0]})"));
   EXPECT_THAT(sets_of(*named, Split::test, 0), ElementsAre(1));
   EXPECT_THAT(sets_of(*named, Split::test, 1), ElementsAre());
@@ -246,15 +247,13 @@ TEST_F(ImageFolders, GiveAllRightClassesOfTestImages) {
   EXPECT_THAT(refusal(with("short.json", "[[1]]")),
               AllOf(HasSubstr("short.json: has lists for 1 images"), HasSubstr("holds 2")));
   EXPECT_THAT(refusal(with("far.json", "[[2], []]")),
-              HasSubstr("far.json: image a.png: expected a list of classes from 0 to 1"));
+              mentions("far.json:", "image a.png", "classes from 0 to 1"));
   EXPECT_THAT(refusal(with("huge.json", "[[18446744073709551615], []]")),
-              HasSubstr("huge.json: image a.png: expected a list of classes from 0 to 1"));
+              mentions("huge.json:", "image a.png", "classes from 0 to 1"));
   EXPECT_THAT(refusal(with("text.json", "no json")), HasSubstr("text.json: expected JSON"));
-  EXPECT_THAT(refusal(with("other.json", R"({"x.png": [1]})")),
-              HasSubstr("does not name any of the 2 test images"));
+  EXPECT_THAT(refusal(with("other.json", R"({"x.png": [1]})")), HasSubstr("2 test images"));
   folder_.write("val/cat/a.png", file_of(photograph(30, 30), ".png"));
-  EXPECT_THAT(refusal(with("twice.json", "[[0], [0], [1]]")),
-              HasSubstr("two test images are called a.png"));
+  EXPECT_THAT(refusal(with("twice.json", "[[0], [0], [1]]")), mentions("two test images", "a.png"));
 }
 
 TEST_F(ImageFolders, AreCorruptedAtTheModelsSize) {
@@ -355,10 +354,8 @@ TEST_F(ImageFolders, TakeASubsetByTheSeed) {
   EXPECT_EQ(held->size(Split::train), 3);
   EXPECT_EQ(held->size(Split::validation), 1);
   EXPECT_THAT(refusal(", subset: 7"), HasSubstr("more than the 6"));
-  EXPECT_THAT(refusal(", test_subset: 0.1"),
-              HasSubstr("test_subset: a share of 0.1 of 2 rounds to none; take at least 0.25"));
-  EXPECT_THAT(refusal(", validation: 0.01"),
-              HasSubstr("validation: a share of 0.01 of 6 rounds to none; take at least 0.0834"));
+  EXPECT_THAT(refusal(", test_subset: 0.1"), mentions("test_subset:", "0.1 of 2", "0.25"));
+  EXPECT_THAT(refusal(", validation: 0.01"), mentions("validation:", "0.01 of 6", "0.0834"));
 }
 
 TEST_F(ImageFolders, RefuseDamagedFilesOrLeaveThemOutAndSaySo) {
@@ -420,13 +417,12 @@ TEST_F(ImageFolders, HaveAnotherFingerprintWithOtherBoxesOrAnotherTeacher) {
 
 TEST_F(ImageFolders, RefuseWhatIsNoClass) {
   folder_.write("val/do/a.png", file_of(photograph(30, 30), ".png"));
-  EXPECT_THAT(refusal(),
-              AllOf(HasSubstr("val/do: is not a class"), HasSubstr("did you mean 'dog'?")));
+  EXPECT_THAT(refusal(), mentions("val/do:", "not a class", "did you mean 'dog'?"));
 }
 
 TEST_F(ImageFolders, RefuseALinkToNothing) {
   std::filesystem::create_symlink("nowhere.png", folder_ / "train/cat/zz.png");
-  EXPECT_THAT(refusal(), HasSubstr("train/cat/zz.png: is a link to nothing"));
+  EXPECT_THAT(refusal(), mentions("train/cat/zz.png:", "link to nothing"));
 }
 
 TEST_F(ImageFolders, RefuseALinkToNothingInTheFoldersPlace) {
@@ -436,9 +432,9 @@ TEST_F(ImageFolders, RefuseALinkToNothingInTheFoldersPlace) {
     std::filesystem::remove(folder_ / link);
     return message;
   };
-  EXPECT_THAT(told("train/bird"), HasSubstr("train/bird: is a link to nothing"))
+  EXPECT_THAT(told("train/bird"), mentions("train/bird:", "link to nothing"))
       << "the labels behind it would be others";
-  EXPECT_THAT(told("train/cat/more"), HasSubstr("train/cat/more: is a link to nothing"));
+  EXPECT_THAT(told("train/cat/more"), mentions("train/cat/more:", "link to nothing"));
   EXPECT_THAT(told("test"), HasSubstr("test: cannot be listed"));
   std::filesystem::create_directory(folder_ / "test");
   std::filesystem::create_symlink("nowhere.JPEG", folder_ / "test/1.JPEG");
@@ -456,10 +452,9 @@ TEST_F(ImageFolders, RefuseAFolderThatCannotBeListed) {
 
 TEST_F(ImageFolders, RefuseAClassWithoutImages) {
   std::filesystem::create_directory(folder_ / "train/eel");
-  EXPECT_THAT(refusal(), AllOf(HasSubstr("train/eel: holds no images; put some there (.jpg, "),
-                               HasSubstr("or remove the folder")));
+  EXPECT_THAT(refusal(), mentions("train/eel:", "no images", ".jpg", "or remove the folder"));
   folder_.write("train/eel/0.bmp", "no image");
-  EXPECT_THAT(refusal(), HasSubstr("holds no images, but 1 files of other endings (.bmp 1); put"));
+  EXPECT_THAT(refusal(), mentions("no images", "1 files", "(.bmp 1)"));
 }
 
 TEST_F(ImageFolders, SayWhatIsMissing) {
@@ -473,8 +468,8 @@ TEST_F(ImageFolders, SayWhatIsMissing) {
 TEST_F(ImageFolders, RefuseOptionsWithoutMeaning) {
   EXPECT_THAT(refusal(", mean: [0.5]"), HasSubstr("three numbers"));
   EXPECT_THAT(refusal(", std: [1, 0, 1]"), HasSubstr("std: 0 is out of range"));
-  EXPECT_THAT(refusal(", mean: [0, .nan, 0]"), HasSubstr("mean: .nan is out of range"));
-  EXPECT_THAT(refusal(", std: [1, 1, .inf]"), HasSubstr("std: .inf is out of range"));
+  EXPECT_THAT(refusal(", mean: [0, .nan, 0]"), mentions("mean:", ".nan"));
+  EXPECT_THAT(refusal(", std: [1, 1, .inf]"), mentions("std:", ".inf"));
   EXPECT_THAT(refusal(", augmentation: {resized_crop: true, crop_padding: 2}"),
               HasSubstr("one crop"));
 }
@@ -555,7 +550,7 @@ TEST_F(OneFolder, IsNamedWithWhatHelpsWhereTrainIsMissing) {
 
 TEST_F(OneFolder, IsRefusedWhereNameIsAPathBelowARoot) {
   EXPECT_THAT(message_of<ConfigError>([&] { open(", test: 0.2, name: " + folder_ / "other"); }),
-              HasSubstr("other is a path of its own, and `root` is given, too"));
+              mentions("other", "`root`"));
 }
 
 TEST_F(OneFolder, IsRefusedWhereATrainingFolderIsThereToo) {

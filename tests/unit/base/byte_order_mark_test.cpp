@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/encodings.h"
+#include "tests/support/message_of.h"
 
 namespace attnlab::byte_order_mark_test {
 namespace {
+
+using attnlab::testing::says;
 
 using namespace std::string_view_literals;
 
@@ -28,8 +31,7 @@ TEST(ByteOrderMark, TellsOtherEncodings) {
   for (const std::string_view text : {""sv, "a"sv, "\xff"sv, "\0\0"sv, "\xef\xbb\xbfo"sv}) {
     EXPECT_EQ(wrong_encoding(text), "");
   }
-  EXPECT_EQ(wrong_encoding(testing::utf16("a")),
-            "is not UTF-8 but UTF-16; convert the file (iconv -t UTF-8 -f UTF-16)");
+  EXPECT_THAT(wrong_encoding(testing::utf16("a")), says({"UTF-16", "iconv -t UTF-8 -f UTF-16"}));
 }
 
 }  // namespace

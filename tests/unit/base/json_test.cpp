@@ -29,13 +29,13 @@ TEST(Json, WhatIsNoWholeNumberOrDoesNotFitIsRefused) {
   const auto refused = [](const auto& read, const char* why) {
     EXPECT_THAT(read, ThrowsMessage<json::type_error>(HasSubstr(why)));
   };
-  refused([] { whole("46666666666666666666"); }, "must be a whole number of 64 bits, but is 4.6");
+  refused([] { whole("46666666666666666666"); }, "64 bits, but is 4.6");
   refused([] { whole("1e30"); }, "whole number of 64 bits");
   refused([] { whole("-1e30"); }, "whole number of 64 bits");
   refused([] { whole("9223372036854775808"); }, "whole number of 64 bits");
-  refused([] { whole("2.5"); }, "whole number of 64 bits, but is 2.5");
-  refused([] { whole("true"); }, "type must be number, but is boolean");
-  refused([] { whole("\"3\""); }, "type must be number, but is string");
+  refused([] { whole("2.5"); }, "64 bits, but is 2.5");
+  refused([] { whole("true"); }, "number, but is boolean");
+  refused([] { whole("\"3\""); }, "number, but is string");
   refused([] { static_cast<void>(json::parse("256").get<std::uint8_t>()); }, "8 bits, but is 256");
   refused([] { static_cast<void>(json::parse("-1").get<std::size_t>()); }, "but is -1");
   refused([] { static_cast<void>(json::parse("[1, 1e20]").get<std::vector<int>>()); },

@@ -8,10 +8,12 @@
 #include <new>
 
 #include "framework/base/error_text.h"
+#include "tests/support/message_of.h"
 
 namespace attnlab::limits_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
@@ -57,8 +59,7 @@ TEST(Limits, OfThreadsAreThoseOfProcessesAndStacks) {
   const Limited processes(RLIMIT_NPROC, 12345), space(RLIMIT_AS, rlim_t{1} << 45),
       stack(RLIMIT_STACK, 4 << 20);
   EXPECT_THAT(thread_limits(),
-              AllOf(HasSubstr("12345 processes and threads of this user (ulimit -u)"),
-                    HasSubstr("ulimit -v"), HasSubstr("a stack 4 MiB (ulimit -s)")));
+              mentions("12345", "(ulimit -u)", "ulimit -v", "a stack 4 MiB (ulimit -s)"));
 }
 
 TEST(Limits, AreNotSpokenOfWhereThereAreNone) { EXPECT_EQ(limits_here(""), ""); }

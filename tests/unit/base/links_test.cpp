@@ -12,6 +12,7 @@ namespace attnlab::links_test {
 namespace {
 
 namespace fs = std::filesystem;
+using attnlab::testing::mentions;
 using ::testing::HasSubstr;
 using testing::message_of;
 using ::testing::StartsWith;
@@ -26,8 +27,7 @@ TEST(RefuseLink, NamesALinkWhetherOrNotItLeadsAnywhere) {
   for (const char* target : {"file", "none", "."}) {
     fs::create_symlink(target, folder / "link");
     EXPECT_THAT(message_of<FileError>([&] { refuse_link(folder / "link"); }),
-                StartsWith(folder / "link" + ": cannot write: it is a link, and attnlab's files "
-                                             "stay in their folder; put a copy"));
+                AllOf(StartsWith(folder / "link"), mentions("cannot write", "link", "copy")));
     fs::remove(folder / "link");
   }
 }
@@ -54,7 +54,7 @@ TEST(RefuseLinks, GoesNoDeeperThanAttnlabsFolders) {
   refuse_links(folder / "run");
   fs::create_directories(deep + "/a");
   EXPECT_THAT(message_of<FileError>([&] { refuse_links(folder / "run"); }),
-              StartsWith(deep + "/a: lies deeper than folders of attnlab do"));
+              AllOf(StartsWith(deep + "/a: "), HasSubstr("deeper")));
 }
 
 TEST(RefuseLinks, RefusesWhatItCannotLookThrough) {
@@ -65,7 +65,7 @@ TEST(RefuseLinks, RefusesWhatItCannotLookThrough) {
     const Unprivileged user(folder.path());
     if (!user.works()) GTEST_SKIP() << "no user with fewer rights can be had here";
     EXPECT_THAT(message_of<FileError>([&] { refuse_links(folder / "run"); }),
-                HasSubstr("run/closed: cannot be looked through for links before it is written "));
+                mentions("run/closed:", "cannot be looked through"));
   }
   fs::permissions(folder / "run/closed", fs::perms::owner_all);
 }

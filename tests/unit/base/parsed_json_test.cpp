@@ -2,6 +2,7 @@
 #include "framework/base/parsed_json.h"
 #include "tests/support/deadline.h"
 #include "tests/support/encodings.h"
+#include "tests/support/message_of.h"
 #include "tests/support/temp_folder.h"
 
 #include <gmock/gmock.h>
@@ -12,6 +13,7 @@
 namespace attnlab::parsed_json_test {
 namespace {
 
+using attnlab::testing::mentions;
 using nlohmann::json;
 using ::testing::HasSubstr;
 using testing::TempFolder;
@@ -29,9 +31,8 @@ TEST(ParsedJson, IsWhatTheTextSays) {
 
 TEST(ParsedJson, MayHaveAByteOrderMarkOfUtf8) {
   EXPECT_EQ(parsed_json(testing::marked("[1]")), json({1}));
-  EXPECT_THAT(
-      [] { parsed_json(testing::utf16("[1]")); },
-      ThrowsMessage<json::other_error>(HasSubstr("not UTF-8 but UTF-16; convert the file")));
+  EXPECT_THAT([] { parsed_json(testing::utf16("[1]")); },
+              ThrowsMessage<json::other_error>(mentions("UTF-16", "convert the file")));
 }
 
 TEST(ParsedJson, IsNestedNoDeeperThanAHundredLevels) {
@@ -48,7 +49,7 @@ TEST(ParsedJson, OfAFileIsOfARecordsSize) {
   EXPECT_EQ(parsed_json_file(path).at("a"), 2);
   std::filesystem::resize_file(path, std::uintmax_t{100} << 30);
   EXPECT_THAT([&] { parsed_json_file(path); },
-              ThrowsMessage<FileError>(HasSubstr("a.json: cannot read: it is longer than 64 MiB")));
+              ThrowsMessage<FileError>(mentions("a.json:", "64 MiB")));
 }
 
 TEST(ParsedJson, SaysWhereATextIsNone) {

@@ -24,14 +24,12 @@ class Fifo : public ::testing::Test {
 };
 
 TEST_F(Fifo, IsRefusedWhereAFileIsOpened) {
-  const std::string refusal = path_ +
-                              ": cannot read: it is a device, a pipe or a socket; copy "
-                              "what it gives into a file first";
-  EXPECT_EQ(message_of<FileError>([&] { open_regular(path_); }), refusal);
-  EXPECT_EQ(message_of<FileError>([&] { open_regular_stream(path_); }), refusal);
-  EXPECT_EQ(message_of<FileError>([&] { read_text(path_); }), refusal);
+  const auto refusal = mentions(path_ + ": ", "cannot read", "a pipe", "into a file");
+  EXPECT_THAT(message_of<FileError>([&] { open_regular(path_); }), refusal);
+  EXPECT_THAT(message_of<FileError>([&] { open_regular_stream(path_); }), refusal);
+  EXPECT_THAT(message_of<FileError>([&] { read_text(path_); }), refusal);
   EXPECT_THAT(message_of<FileError>([&] { open_regular(folder_.path()); }),
-              EndsWith("cannot read: it is a folder"));
+              HasSubstr("is a folder"));
 }
 
 TEST_F(Fifo, HasNoLastLines) { EXPECT_THAT(last_lines(path_, 3), IsEmpty()); }
@@ -53,11 +51,11 @@ TEST(RegularFile, IsNotTheOneWhoseNameEndsAtAZeroByte) {
   const TempFolder folder;
   const std::string path = folder.write("a", "xy");
   EXPECT_THAT(message_of<FileError>([&] { read_text(path + std::string("\0.txt", 5)); }),
-              HasSubstr("its name has a zero byte"));
+              HasSubstr("zero byte"));
 }
 
 TEST(ErrorText, SaysWhatToLookAtWhereMemoryRanOut) {
-  EXPECT_THAT(text_of(std::bad_alloc()), HasSubstr("look at the sizes of model and data"));
+  EXPECT_THAT(text_of(std::bad_alloc()), HasSubstr("sizes of model and data"));
   EXPECT_THAT(text_of(std::length_error("vector")), HasSubstr("look at the sizes"));
   EXPECT_EQ(text_of(std::runtime_error("other")), "other");
 }

@@ -7,11 +7,12 @@
 #include <string>
 
 #include "framework/base/error.h"
+#include "tests/support/message_of.h"
 
 namespace attnlab::share_test {
 namespace {
 
-using ::testing::AllOf;
+using attnlab::testing::mentions;
 using ::testing::HasSubstr;
 
 std::string refusal(double wanted, std::int64_t count) {
@@ -33,10 +34,9 @@ TEST(Shares, AreRounded) {
 }
 
 TEST(Shares, ThatAreNoExampleAreRefusedWithTheSmallestThatIsOne) {
-  EXPECT_THAT(refusal(0.01, 8), AllOf(HasSubstr("validation: a share of 0.01 of 8 rounds to none"),
-                                      HasSubstr("take at least 0.0625, or 0 for none")));
-  EXPECT_THAT(refusal(0.1, 3), HasSubstr("take at least 0.167,"));
-  EXPECT_THAT(refusal(0.1, 0), HasSubstr("there is nothing to take a share of"));
+  EXPECT_THAT(refusal(0.01, 8), mentions("validation:", "0.01 of 8", "0.0625", "0 for none"));
+  EXPECT_THAT(refusal(0.1, 3), HasSubstr("0.167,"));
+  EXPECT_THAT(refusal(0.1, 0), HasSubstr("nothing to take"));
   for (std::int64_t count = 1; count < 3000; ++count) {
     const std::string message = refusal(1e-9, count);
     const std::size_t at = message.find("is one is ");
@@ -46,8 +46,8 @@ TEST(Shares, ThatAreNoExampleAreRefusedWithTheSmallestThatIsOne) {
 }
 
 TEST(Shares, OrNumbersAreRefusedWhereThereAreTooFew) {
-  EXPECT_THAT(refusal(9, 8), HasSubstr("9 is more than the 8 that there are"));
-  EXPECT_THAT(refusal(1.5, 8), HasSubstr("1.5 is neither a share below 1 nor a whole number"));
+  EXPECT_THAT(refusal(9, 8), mentions("9 is more than", "8"));
+  EXPECT_THAT(refusal(1.5, 8), HasSubstr("1.5 is neither"));
 }
 
 }  // namespace

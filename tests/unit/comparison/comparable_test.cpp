@@ -57,8 +57,9 @@ TEST_F(ComparableTest, ComparesByTheTasksHeadlineAndDirection) {
   const Comparison comparison = compare();
   EXPECT_EQ(comparison.metric, "oddness");
   EXPECT_FALSE(row(comparison, "quest").improves());
-  EXPECT_THAT(text(), AllOf(StartsWith("Comparison of oddness (lower is better) with standard"),
-                            HasSubstr("worse"), HasSubstr("difference (nats)")));
+  EXPECT_THAT(text(),
+              AllOf(StartsWith("Comparison of oddness (lower is better)"), HasSubstr("standard"),
+                    HasSubstr("worse"), HasSubstr("difference (nats)")));
 }
 
 TEST_F(ComparableTest, TakesEachExperimentsOwnHeadline) {
@@ -73,10 +74,10 @@ TEST_F(ComparableTest, TakesEachExperimentsOwnHeadline) {
   const Comparison comparison = compare();
   EXPECT_EQ(comparison.metric, "headline");
   EXPECT_THAT(comparison.ranking->test.mean_ranks, ElementsAre(2, 1)) << "quest is better in both";
-  EXPECT_THAT(text(), AllOf(HasSubstr("Comparison of accuracy (higher is better) on images, "
-                                      "perplexity (lower is better) on text with standard"),
-                            ::testing::ContainsRegex("images +quest +2 of 2 +accuracy \\(%\\)"),
-                            ::testing::ContainsRegex("text +quest +2 of 2 +perplexity ")));
+  EXPECT_THAT(text(), AllOf(::testing::ContainsRegex("images +quest +2 of 2 +accuracy \\(%\\)"),
+                            ::testing::ContainsRegex("text +quest +2 of 2 +perplexity "),
+                            mentions("accuracy (higher is better) on images",
+                                     "perplexity (lower is better) on text", "standard")));
   const json read = json::parse(comparison_json(comparison));
   EXPECT_EQ(read.at("metrics").at("text").at("better"), "lower");
   EXPECT_FALSE(read.contains("better"));
@@ -88,11 +89,11 @@ TEST_F(ComparableTest, GuessesNoDirectionOfRunsThatRecordedNone) {
     folder.write_status({RunState::done, 1, 1, 1, 2, {{"accuracy", 0.5}, {"nll", 1}}, ""});
   }
   EXPECT_THAT(message_of<ConfigError>([&] { compare(); }),
-              AllOf(HasSubstr("do not say by which metric they are judged"), HasSubstr("--metric"),
+              AllOf(HasSubstr("not say by which metric"), HasSubstr("--metric"),
                     HasSubstr("accuracy, nll")));
   EXPECT_THAT(message_of<ConfigError>([&] { compare("accuracy"); }),
-              AllOf(HasSubstr("whether more of 'accuracy' is better"),
-                    HasSubstr("--better higher or --better lower"), HasSubstr("compare.better")));
+              mentions("whether more", "'accuracy' is better", "--better higher or --better lower",
+                       "compare.better"));
   EXPECT_THAT(
       comparison_text(compare("accuracy", "higher"), TableStyle::text),
       AllOf(HasSubstr("accuracy (higher is better)"), HasSubstr(" 0.500 "), Not(HasSubstr("%)"))))
@@ -103,7 +104,7 @@ TEST_F(ComparableTest, SuggestsMetricsAndAsksWhereATaskStatesNoDirection) {
   const std::vector<MetricInfo> depth = {{"depth", Better::neither, ""}};
   write_run("small", "standard", 0, {{"depth", 1}}, json::object(), depth);
   EXPECT_THAT(message_of<ConfigError>([&] { compare("dept"); }),
-              HasSubstr("no run recorded the metric 'dept'; did you mean 'depth'?"));
+              mentions("metric 'dept'", "'depth'"));
   EXPECT_THAT(message_of<ConfigError>([&] { compare("depth"); }), HasSubstr("--better"));
   EXPECT_NO_THROW(compare("depth", "lower"));
 }
@@ -126,10 +127,8 @@ TEST_F(ComparableTest, LeavesOutWhatIsNotFiniteAndMarksTheRun) {
   EXPECT_EQ(standard.summary.mean, 0.5);
   EXPECT_EQ(standard.costs.at("examples_per_second"), 100);
   EXPECT_EQ(standard.seeds.at(1).gap.kind, Absence::not_finite);
-  EXPECT_THAT(
-      comparison.notes,
-      ::testing::Contains("small/standard/1: done, with values that are not finite and count "
-                          "nowhere: accuracy, examples_per_second"));
+  EXPECT_THAT(comparison.notes, ::testing::Contains(mentions("small/standard/1:", "not finite",
+                                                             "accuracy, examples_per_second")));
 }
 
 // ---- runs that cannot be read
@@ -147,8 +146,7 @@ TEST_F(ComparableTest, GoesOnWithoutRunsThatCannotBeRead) {
   EXPECT_EQ(row(comparison, "standard").summary.count, 1);
   EXPECT_EQ(row(comparison, "standard").seeds.at(1).gap.kind, Absence::unreadable);
   EXPECT_EQ(row(comparison, "quest").gap.kind, Absence::unreadable);
-  EXPECT_THAT(text(), AllOf(HasSubstr(status.path() + " cannot be read and is left out"),
-                            HasSubstr(config.path() + " cannot be read and is left out")));
+  EXPECT_THAT(text(), mentions(status.path(), "left out", config.path(), "left out"));
 }
 
 TEST_F(ComparableTest, FailsWhereNothingCanBeRead) {
@@ -205,10 +203,10 @@ TEST_F(ComparableTest, MarksRunsTrainedTogetherAndGivesNoneTheMemoryOfAll) {
   EXPECT_EQ(row(comparison, "standard").costs.count("peak_memory"), 0U);
   EXPECT_EQ(row(comparison, "quest").costs.at("peak_memory"), 4e9);
   EXPECT_THAT(comparison.notes,
-              ::testing::Contains(StartsWith("small/standard/0, small/standard/1: trained together "
-                                             "with others in one process (2 runs): peak_memory")));
+              ::testing::Contains(AllOf(StartsWith("small/standard/0, small/standard/1:"),
+                                        mentions("(2 runs)", "peak_memory"))));
   EXPECT_THAT(comparison.notes,
-              ::testing::Contains(StartsWith("small: environment: together is 2 in standard")));
+              ::testing::Contains(mentions("small:", "together is 2 in standard")));
 }
 
 TEST_F(ComparableTest, ShowsWhatWasAcceptedAndWhoWentOnAlone) {
@@ -221,15 +219,13 @@ TEST_F(ComparableTest, ShowsWhatWasAcceptedAndWhoWentOnAlone) {
   write_run("small", "standard", 1, {{"accuracy", 0.5}},
             {{"together", 3}, {"resumed", json::array({fewer})}});
   const Comparison comparison = compare();
-  for (const char* note :
-       {"small/quest/0: went on at step 8 although, by --accept-changes, the file of attention "
-        "'quest' changed",
-        "small/standard/0: begun as one of 3 that were trained together, and trained alone from "
-        "step 4 on",
-        "small/standard/1: begun as one of 3 that were trained together, and trained with fewer "
-        "from step 5 on"}) {
-    EXPECT_THAT(comparison.notes, ::testing::Contains(note));
-    EXPECT_THAT(text(), HasSubstr(std::string(note).substr(0, 40)));
+  const std::vector<Words> notes = {
+      {"small/quest/0: ", "at step 8", "--accept-changes", "attention 'quest' changed"},
+      {"small/standard/0: ", "one of 3", "alone from step 4"},
+      {"small/standard/1: ", "one of 3", "fewer from step 5"}};
+  for (const Words& note : notes) {
+    EXPECT_THAT(comparison.notes, ::testing::Contains(says(note)));
+    EXPECT_THAT(text(), has_line({note[0], note[1]}));
   }
 }
 
@@ -244,12 +240,12 @@ TEST_F(ComparableTest, SaysWhereARunWentOnInOtherSurroundings) {
              {"machine", {{"cpu", "A"}}},
              {"libtorch", {{"version", "2.6.0"}}},
              {"resumed", json::array({elsewhere})}});
-  const std::string last = ": numbers may differ in their last digits";
   const Comparison comparison = compare();
-  for (const char* note : {"with 16 threads, went on at step 6 with 4 threads",
-                           "with the processor A, went on at step 6 with the processor B"}) {
-    EXPECT_THAT(comparison.notes,
-                ::testing::Contains(std::string("small/standard/0: begun ") + note + last));
+  const std::vector<Words> changes = {{"16 threads", "with 4 threads"},
+                                      {"the processor A", "the processor B"}};
+  for (Words change : changes) {
+    change.insert(change.end(), {"small/standard/0: ", "at step 6", "last digits"});
+    EXPECT_THAT(comparison.notes, ::testing::Contains(says(change)));
   }
   EXPECT_THAT(comparison.notes, Not(::testing::Contains(HasSubstr("LibTorch"))));
   // What the process of three used is not this run's.
@@ -265,8 +261,9 @@ TEST_F(ComparableTest, SaysWhenFrameworkRevisionsDiffer) {
   EXPECT_THAT(compare().notes, Not(::testing::Contains(HasSubstr("revision"))));
   write_run("small", "quest", 1, {{"accuracy", 0.5}}, of("def"));
   EXPECT_THAT(compare().notes,
-              ::testing::Contains("runs of 2 framework revisions are compared: abc in "
-                                  "small/quest/0, small/standard/0; def in small/quest/1"));
+              ::testing::Contains(mentions("2 framework revisions",
+                                           "abc in small/quest/0, small/standard/0",
+                                           "def in small/quest/1")));
 }
 
 // A suite that is under way can be compared.
@@ -333,7 +330,7 @@ TEST_F(ComparableTest, RefusesToCompareEvaluationsOfAveragedWeightsWithThoseOfTh
   filed("quest", "average");
   const auto differences = compare("fog/accuracy").differences;
   ASSERT_EQ(differences.size(), 1U);
-  EXPECT_THAT(differences[0].text(), HasSubstr("test split by averaged weights with {}"));
+  EXPECT_THAT(differences[0].text(), HasSubstr("test split by averaged weights"));
   filed("standard", "");
   EXPECT_THAT(compare("fog/accuracy").differences, IsEmpty())
       << "an earlier attnlab did not say of which it is";
@@ -394,7 +391,8 @@ TEST_F(ComparableTest, CountsAndNamesEvaluationsThatFailed) {
   EXPECT_THAT(text(), ::testing::ContainsRegex("3 of 3 .* 25.00 ± 0.00 \\(2 of 3\\)"));
   EXPECT_THAT(text(), Not(HasSubstr("(3 of 3)"))) << "those of snow are all there";
   EXPECT_THAT(compare().notes,
-              ::testing::Contains("small/standard/2: evaluation fog, rain: failed: no memory"));
+              ::testing::Contains(
+                  mentions("small/standard/2:", "evaluation fog, rain: failed: no memory")));
 }
 
 TEST_F(ComparableTest, ReadsARunWhoseEvaluationIsDamaged) {

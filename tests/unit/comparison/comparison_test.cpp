@@ -59,7 +59,7 @@ TEST_F(ComparisonTest, OfRunsThatDifferInTheAttentionAloneIsFair) {
   EXPECT_EQ(comparison.runs, 4U);
   EXPECT_GT(comparison.values, 20U) << "every option of model, task, dataset and training";
   EXPECT_THAT(comparison_text(comparison, TableStyle::text),
-              HasSubstr("The frozen configurations of 4 runs agree"));
+              mentions("frozen configurations", "4 runs agree"));
 }
 
 TEST_F(ComparisonTest, NamesEveryOtherValueInWhichRunsDiffer) {
@@ -68,10 +68,12 @@ TEST_F(ComparisonTest, NamesEveryOtherValueInWhichRunsDiffer) {
   write_run("small", "quest", 0, done(0.5), "train: {epochs: 11, optimizer: {lr: 0.01}}");
   const Comparison comparison = compare();
   ASSERT_EQ(comparison.differences.size(), 2U);
-  EXPECT_EQ(comparison.differences[0].text(),
-            "small: train.epochs is 10 in standard (seeds 0, 1); 11 in quest (seed 0)");
-  EXPECT_EQ(comparison.differences[1].text(),
-            "small: train.optimizer.lr is 0.001 in standard (seeds 0, 1); 0.01 in quest (seed 0)");
+  EXPECT_THAT(
+      comparison.differences[0].text(),
+      says({"small:", "train.epochs", "10 in standard (seeds 0, 1)", "11 in quest (seed 0)"}));
+  EXPECT_THAT(comparison.differences[1].text(),
+              says({"small:", "train.optimizer.lr", "0.001 in standard (seeds 0, 1)",
+                    "0.01 in quest (seed 0)"}));
   EXPECT_THAT(comparison_text(comparison, TableStyle::text),
               AllOf(HasSubstr("NOT A FAIR COMPARISON"), HasSubstr("train.epochs is 10")));
 }
@@ -94,8 +96,9 @@ TEST_F(ComparisonTest, WantsOneAttentionsOptionsEqualOverSeeds) {
   write_run("small", "quest", 1, done(0.5), "attention: {eps: 0.5}");
   const Comparison comparison = compare();
   ASSERT_EQ(comparison.differences.size(), 1U);
-  EXPECT_EQ(comparison.differences[0].text(),
-            "small: attention.eps is 0.5 in quest (seed 1); 1e-12 in quest (seed 0)");
+  EXPECT_THAT(
+      comparison.differences[0].text(),
+      says({"small:", "attention.eps", "0.5 in quest (seed 1)", "1e-12 in quest (seed 0)"}));
 }
 
 TEST_F(ComparisonTest, WantsALabelToBeOnePluginInAllExperiments) {
@@ -108,8 +111,8 @@ TEST_F(ComparisonTest, WantsALabelToBeOnePluginInAllExperiments) {
   write_run("small", "quest", 0, done(0.5), "attention: {as: mine}");
   const Comparison comparison = compare();
   ASSERT_EQ(comparison.differences.size(), 1U);
-  EXPECT_EQ(comparison.differences[0].text(),
-            "the label 'mine': attention.use is quest in small; standard in large");
+  EXPECT_THAT(comparison.differences[0].text(),
+              says({"label 'mine'", "attention.use", "quest in small", "standard in large"}));
 }
 
 TEST_F(ComparisonTest, SaysWhereALabelHasOtherOptionsInOtherExperiments) {
@@ -123,11 +126,9 @@ TEST_F(ComparisonTest, SaysWhereALabelHasOtherOptionsInOtherExperiments) {
   write_run("small", "quest", 0, done(0.5), "attention: {eps: 0.5}");
   const Comparison comparison = compare();
   EXPECT_THAT(comparison.differences, IsEmpty());
-  EXPECT_THAT(
-      comparison.notes,
-      ::testing::Contains(AllOf(StartsWith("the label 'quest' has other options"),
-                                HasSubstr("(attention.as gives them different labels): eps is "),
-                                HasSubstr(" in large and 0.5 in small"))));
+  EXPECT_THAT(comparison.notes,
+              ::testing::Contains(mentions("label 'quest'", "other options", "attention.as",
+                                           "eps is", " in large and 0.5 in small")));
 }
 
 TEST_F(ComparisonTest, ComparesDataAndPluginsAsTheyWere) {
@@ -142,11 +143,10 @@ TEST_F(ComparisonTest, ComparesDataAndPluginsAsTheyWere) {
   environment(write_run("small", "quest", 0, done(0.5)), "d2", "m1", 4);
   const Comparison comparison = compare();
   ASSERT_EQ(comparison.differences.size(), 1U);
-  EXPECT_EQ(
+  EXPECT_THAT(
       comparison.differences[0].text(),
-      "small: environment: data.fingerprint is d1 in standard (seed 0); d2 in quest (seed 0)");
-  EXPECT_THAT(comparison.notes,
-              ::testing::Contains(StartsWith("small: environment: threads is 2 in standard")))
+      says({"small:", "data.fingerprint", "d1 in standard (seed 0)", "d2 in quest (seed 0)"}));
+  EXPECT_THAT(comparison.notes, ::testing::Contains(mentions("small:", "threads is 2 in standard")))
       << "another number of threads is said, yet refuses nothing";
   EXPECT_EQ(row(comparison, "small", "quest").costs.at("parameters"), 321);
   EXPECT_NEAR(row(comparison, "small", "quest").costs.at("examples_per_second"), 1000.5, 1e-9);
@@ -166,8 +166,8 @@ TEST_F(ComparisonTest, RefusesTwoRunsOfOneCell) {
   write_run("small", "standard", 0, done(0.5));
   write_run("small", "standard", 0, done(0.6), "train: {epochs: 3}");
   const std::string message = message_of<ConfigError>([&] { compare(); });
-  EXPECT_THAT(message, AllOf(HasSubstr("two runs of small/standard with seed 0"),
-                             HasSubstr("they differ in train.epochs")));
+  EXPECT_THAT(message,
+              mentions("two runs", "small/standard", "seed 0", "they differ in train.epochs"));
 }
 
 TEST_F(ComparisonTest, LeavesOutRunsThatTheSuiteNoLongerKnows) {
@@ -229,7 +229,7 @@ TEST_F(ComparisonTest, OfOneAttentionAloneNeedsNoBaseline) {
   EXPECT_EQ(row(comparison, "small", "quest").summary.mean, 0.75);
   EXPECT_EQ(comparison.tests, 0);
   EXPECT_THAT(message_of<ConfigError>([&] { compare({}, "qest"); }),
-              HasSubstr("no run has the baseline 'qest'"))
+              mentions("no run", "baseline 'qest'"))
       << "what is asked for must be there";
 }
 
@@ -256,14 +256,13 @@ TEST_F(ComparisonTest, FollowsLinksAndReadsARunOnceThatSeveralLeadTo) {
   EXPECT_EQ(found.runs[1].folder, standard.path());
   ASSERT_EQ(found.unreadable.size(), 1U);
   EXPECT_THAT(found.notes,
-              ElementsAre(AllOf(HasSubstr("/1-01234567 cannot be read and is left out"),
-                                HasSubstr("the link cannot be followed"))));
+              ElementsAre(mentions("/1-01234567", "left out", "the link cannot be followed")));
   EXPECT_EQ(find_runs({root(), store}).runs.size(), 2U);
 }
 
 TEST_F(ComparisonTest, RefusesFoldersWithoutRuns) {
   EXPECT_THAT(message_of<ConfigError>([&] { find_runs({temp_ / "gone"}); }),
-              HasSubstr("gone: there is no such folder"));
+              mentions("gone:", "no such folder"));
   EXPECT_THAT(message_of<ConfigError>([&] { find_runs({temp_.path()}); }),
               HasSubstr("holds no run folder"));
 }
@@ -328,17 +327,15 @@ TEST_F(ComparisonTest, SaysWhenSeedsAreTooFewToShowAnything) {
   write_pair("small", {0.1, 0.2, 0.3, 0.4, 0.5}, {0.2, 0.31, 0.42, 0.53, 0.64});
   const Comparison comparison = compare();
   ASSERT_EQ(comparison.notes.size(), 1U);
-  EXPECT_EQ(comparison.notes[0],
-            "5 paired seeds cannot go below p = 0.0625 with the test 'wilcoxon': nothing can be "
-            "significant at the level 0.05; it takes 6 seeds");
+  EXPECT_THAT(comparison.notes[0],
+              says({"5 paired seeds", "p = 0.0625", "'wilcoxon'", "level 0.05", "6 seeds"}));
   EXPECT_THAT(comparison_text(comparison, TableStyle::text), HasSubstr("out of reach"));
   CompareOptions t;
   t.test = "t";
   EXPECT_THAT(compare(t).notes, IsEmpty());
-  EXPECT_EQ(reach_note({}, 6, 2),
-            "6 paired seeds cannot go below p = 0.0312 with the test 'wilcoxon', 0.0625 after "
-            "Holm's correction of 2 comparisons: nothing can be significant at the level 0.05; it "
-            "takes 7 seeds");
+  EXPECT_THAT(reach_note({}, 6, 2),
+              says({"6 paired seeds", "p = 0.0312", "'wilcoxon'", "0.0625 after Holm",
+                    "2 comparisons", "level 0.05", "7 seeds"}));
   EXPECT_EQ(reach_note({}, 7, 2), "");
 }
 
@@ -356,8 +353,7 @@ TEST_F(ComparisonTest, ClaimsNoChoiceOfATestBeforeRunsThatItCannotKnow) {
   CompareOptions t;
   t.test = "t";
   EXPECT_THAT(compare(t).notes,
-              ElementsAre(AllOf(StartsWith("the t test was chosen by the number of seeds"),
-                                HasSubstr("if seeds were added or removed after looking"))));
+              ElementsAre(mentions("t test", "number of seeds", "added or removed")));
   EXPECT_THAT(compare().notes, ElementsAre(HasSubstr("cannot go below"))) << "another test";
 }
 
@@ -365,10 +361,9 @@ TEST_F(ComparisonTest, PromisesNoNumberOfSeedsWhereNoneIsEnough) {
   CompareOptions drawn;
   drawn.test = "permutation";
   drawn.level = 1e-6;
-  const std::string without =
-      "25 paired seeds cannot go below p = 1e-05 with the test 'permutation': nothing can be "
-      "significant at the level 1e-06";
-  EXPECT_EQ(reach_note(drawn, 25, 1), without);
+  EXPECT_THAT(reach_note(drawn, 25, 1),
+              says({"25 paired seeds", "p = 1e-05", "'permutation'", "level 1e-06"}));
+  EXPECT_THAT(reach_note(drawn, 25, 1), Not(HasSubstr("it takes")));
   EXPECT_THAT(reach_note(drawn, 5, 1), Not(HasSubstr("it takes")));
   drawn.level = 5e-6;
   EXPECT_THAT(reach_note(drawn, 25, 1), Not(HasSubstr("it takes"))) << "19 would be enough";
@@ -405,14 +400,15 @@ TEST_F(ComparisonTest, GivesEveryEmptyCellItsReason) {
   EXPECT_THAT(kinds("standard"), ElementsAre("", "interrupted", "running", "no run", "no run"));
   EXPECT_THAT(kinds("quest"), ElementsAre("diverged", "failed", "no run", "not finite", "pending"));
   const ComparisonRow& quest = row(comparison, "small", "quest");
-  EXPECT_EQ(quest.gap.text(), "diverged: loss is nan at step 3");
+  EXPECT_THAT(quest.gap.text(), says({"diverged:", "nan at step 3"}));
   EXPECT_EQ(quest.contrast->gap.kind, Absence::diverged);
   EXPECT_FALSE(quest.contrast->test.has_value());
   EXPECT_EQ(comparison.tests, 0) << "what is not tested is not corrected for";
   EXPECT_THAT(comparison_text(comparison, TableStyle::text),
-              AllOf(HasSubstr("small/quest seed 0: diverged: loss is nan at step 3\n"),
-                    HasSubstr("small/quest seed 1: failed: killed by signal 9 (Killed)\n"),
-                    HasSubstr("small/standard seeds 3, 4: no run\n"), Not(HasSubstr("nan,"))));
+              AllOf(Not(HasSubstr("nan,")),
+                    mentions("small/quest seed 0:", "diverged: loss is nan at step 3\n",
+                             "small/quest seed 1:", "killed by signal 9 (Killed)\n",
+                             "small/standard seeds 3, 4: no run\n")));
 }
 
 TEST_F(ComparisonTest, NeedsTwoPairs) {
@@ -422,7 +418,7 @@ TEST_F(ComparisonTest, NeedsTwoPairs) {
   write_run("small", "quest", 2, done(0.7));
   const Comparison comparison = compare();
   const Contrast& contrast = *row(comparison, "small", "quest").contrast;
-  EXPECT_EQ(contrast.gap.text(), "too few pairs: 1 of the two that a test needs");
+  EXPECT_THAT(contrast.gap.text(), says({"too few pairs:", "1 of the two"}));
   EXPECT_NEAR(contrast.difference.mean, 0.2, 1e-12);
   EXPECT_FALSE(contrast.interval.has_value());
 }
@@ -439,9 +435,7 @@ TEST_F(ComparisonTest, KnowsAnAttentionThatDoesNotFit) {
   write_run("lm", "standard", 0, done(0.5));
   const Gap gap = row(compare(), "lm", "quest").gap;
   EXPECT_EQ(gap.kind, Absence::incompatible);
-  EXPECT_EQ(gap.reason,
-            "attention 'quest' does not honour 'causal', which model 'lm' needs; choose another "
-            "attention");
+  EXPECT_THAT(gap.reason, says({"'quest'", "'causal'", "'lm'", "choose another attention"}));
   const Comparison blind = compare_runs(find_runs({root()}), {}, "");
   EXPECT_EQ(row(blind, "lm", "quest").gap.kind, Absence::no_run) << "without plugins to ask";
 }
@@ -466,10 +460,9 @@ TEST_F(ComparisonTest, RanksAcrossExperiments) {
   EXPECT_THAT(comparison.ranking->attentions, ElementsAre("standard", "quest"));
   EXPECT_NEAR(comparison.ranking->test.mean_ranks[1], 4.0 / 3, 1e-12) << "more accuracy is better";
   EXPECT_NEAR(comparison.ranking->critical_difference, 1.959964 * std::sqrt(2 * 3 / 18.0), 1e-5);
-  EXPECT_THAT(comparison.left_out, ElementsAre("d: no seed has a value of every attention"));
+  EXPECT_THAT(comparison.left_out, ElementsAre(mentions("d:", "no seed")));
   EXPECT_THAT(comparison_text(comparison, TableStyle::text),
-              AllOf(HasSubstr("1.33  quest"), HasSubstr("critical difference 1.13"),
-                    HasSubstr("No difference among the attentions is significant")));
+              mentions("1.33  quest", "critical difference 1.13", "No difference", "is shown"));
 }
 
 TEST_F(ComparisonTest, RanksMeansOverSeedsThatAllHave) {
@@ -493,7 +486,7 @@ TEST_F(ComparisonTest, RanksPointsOfASweepOnTheSameDataAsOneExperiment) {
   EXPECT_FALSE(comparison.ranking.has_value());
   EXPECT_THAT(comparison.no_ranking, AllOf(HasSubstr("there are 2 and 1"), HasSubstr("settings")));
   EXPECT_THAT(test_sentence(comparison),
-              HasSubstr("over 2 comparisons (1 attention in 2 settings of 1 experiment)"));
+              mentions("2 comparisons", "1 attention", "2 settings", "1 experiment"));
   write_pair("b", {0.5, 0.6}, {0.4, 0.3});
   comparison = compare();
   ASSERT_TRUE(comparison.ranking.has_value());
@@ -572,8 +565,7 @@ TEST_F(ComparisonTest, WritesTablesForPeople) {
                                "experiment  attention            seeds   accuracy (%)"));
   EXPECT_THAT(text, HasSubstr("standard (baseline)  2 of 2  85.50 ± 0.71  [79.15, 91.85]"));
   EXPECT_THAT(text, HasSubstr("+2.00"));
-  EXPECT_THAT(text, HasSubstr("Wilcoxon's signed-rank test, two-sided, pairs by seed, exact; "
-                              "Holm's correction over 1 comparison; level 0.05."));
+  EXPECT_THAT(text, mentions("Wilcoxon", "pairs by seed", "Holm", "1 comparison", "level 0.05"));
   EXPECT_THAT(text, HasSubstr("95 % interval"));
   const std::string markdown = comparison_text(compare(), TableStyle::markdown);
   EXPECT_THAT(markdown, StartsWith("# Comparison of accuracy"));

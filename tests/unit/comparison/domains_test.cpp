@@ -9,10 +9,13 @@
 
 #include "framework/comparison/domain_effects.h"
 #include "tests/support/made_domains.h"
+#include "tests/support/message_of.h"
 
 namespace attnlab::domains_test {
 namespace {
 
+using attnlab::testing::mentions;
+using attnlab::testing::says;
 using testing::add_alike;
 using ::testing::AllOf;
 using testing::claim_of;
@@ -111,8 +114,7 @@ TEST(DomainPage, ALossOfTooFewPairsIsNotHidden) {
   const DomainPage page = runs.build();
   ASSERT_TRUE(page.row("dud").worst);
   EXPECT_EQ(page.columns[*page.row("dud").worst].domain, "points");
-  EXPECT_THAT(page.row("dud").without_effect,
-              Contains("points: 1 of the 3 pairs that an effect needs"));
+  EXPECT_THAT(page.row("dud").without_effect, Contains(mentions("points:", "1 of the 3 pairs")));
 }
 
 TEST(DomainPage, NoWorstColumnWhereNothingIsLost) {
@@ -145,14 +147,15 @@ TEST(DomainPage, CountsAndListsSeedsThatAreMissing) {
   EXPECT_EQ(missing_text(page, page.row("mine"), graphs), "1 of 3 missing") << "the baseline's";
   EXPECT_THAT(plain(domain_cell(page, page.row("mine"), images)),
               ::testing::EndsWith("; 1 of 3 missing"));
-  EXPECT_THAT(page_absences(page), ElementsAre("images, mine, seed 2: failed: out of memory",
-                                               "graphs, standard, seed 1: no run"));
+  EXPECT_THAT(page_absences(page),
+              ElementsAre(mentions("images, mine, seed 2:", "failed: out of memory"),
+                          "graphs, standard, seed 1: no run"));
 }
 
 TEST(DomainPage, NamesSeedsThatRanksLeaveOut) {
   const DomainPage page = with_lost_seeds().build();
-  EXPECT_THAT(page.left_out, ElementsAre("images, seed 2: no value of mine",
-                                         "graphs, seed 1: no value of standard"));
+  EXPECT_THAT(page.left_out, ElementsAre(mentions("images, seed 2:", "mine"),
+                                         mentions("graphs, seed 1:", "standard")));
 }
 
 TEST(DomainPage, NamesAnUnfairEvaluationThatOnlyOneColumnShows) {
@@ -209,8 +212,8 @@ TEST(DomainPage, KeepsColumnsOfTwoSuitesApartThatHaveOneName) {
   EXPECT_EQ(page.row("mine").cells[6].row.summary.mean,
             page.row("mine").cells[column(page, "graphs")].row.summary.mean);
   EXPECT_EQ(page.columns[7].name(), "images: (fog/score)");
-  EXPECT_THAT(page.notes, Contains("the column 'points' is of robustness in runs/other, and of "
-                                   "quality here, as another suite has it"));
+  EXPECT_THAT(page.notes,
+              Contains(mentions("'points'", "of robustness in runs/other", "of quality here")));
 }
 
 TEST(DomainPage, CountsASeedOnceThatIsARunAndAnAbsence) {
@@ -366,7 +369,7 @@ TEST(DomainPage, ChecksClaimsByWhatWasFound) {
   EXPECT_EQ(name_of(page.claims[1].outcome), "contradicted");
   EXPECT_EQ(name_of(page.claims[2].outcome), "not shown");
   EXPECT_EQ(name_of(page.claims[3].outcome), "not tested");
-  EXPECT_EQ(page.claims[3].found, "the attention is not among these runs");
+  EXPECT_THAT(page.claims[3].found, says({"not among these runs"}));
 }
 
 /// One domain, of which each run is 1 or 0: the first `gained` of `mine` are 1, none of standard's.
@@ -488,8 +491,8 @@ TEST(DomainPage, AsksForNoSeedsWhereNoneAreEnough) {
   CompareOptions options;
   options.level = 1e-6;
   const DomainPage page = build_domain_page(runs.all, options, "");
-  EXPECT_EQ(page.row("mine").cells[0].row.contrast->gap.reason,
-            "1 or 0 for each run: 23 seeds cannot reach the level 1e-06");
+  EXPECT_THAT(page.row("mine").cells[0].row.contrast->gap.reason,
+              says({"23 seeds", "level 1e-06"}));
 }
 
 TEST(DomainPage, SaysWhatItTakesForGranted) {

@@ -51,7 +51,7 @@ TEST(Extends, NamesThePlaceThatExtendsAMissingFile) {
 
 TEST(Extends, RefusesAnythingButFilesAndFilesWithoutAMap) {
   EXPECT_THAT(refusal({{"main.yaml", "extends: {a: 1}\n"}}),
-              says({"main.yaml:1:10:", "extends:", "file or a list of files", "found {a: 1}"}));
+              says({"main.yaml:1:10:", "extends:", "list of files", "found {a: 1}"}));
   EXPECT_THAT(refusal({{"main.yaml", "extends: a.yaml\n"}, {"a.yaml", "[1, 2]\n"}}),
               says({"a.yaml:1:1:", "map at the top", "found [1, 2]"}));
   EXPECT_THAT(refusal({{"main.yaml", ""}}),
@@ -92,9 +92,7 @@ std::string extending(const std::string& file, int times) {
 TEST(Extends, ReadsAThousandFilesAtMost) {
   EXPECT_EQ(composed({{"main.yaml", extending("a.yaml", 999)}, {"a.yaml", "x: 1\n"}}), "{x: 1}");
   EXPECT_THAT(refusal({{"main.yaml", extending("a.yaml", 5000)}, {"a.yaml", "x: 1\n"}}),
-              AllOf(StartsWith("main.yaml:1:"),
-                    EndsWith(": a.yaml: with it there are more than 1000 files, the most of a "
-                             "composition; make it smaller")));
+              AllOf(StartsWith("main.yaml:1:"), mentions("a.yaml:", "1000 files")));
 }
 
 TEST(Extends, ReadsNothingMoreWhereWaysToAFileDoubleWithEachOfMany) {
@@ -114,8 +112,7 @@ TEST(Extends, RefusesAListThatIsChangedSoOftenThatWhatItWasFillsTheMemory) {
   std::string items = "l+: [0";
   for (int i = 1; i < 100; ++i) items += ", " + std::to_string(i);
   EXPECT_THAT(refusal({{"main.yaml", extending("a.yaml", 990)}, {"a.yaml", items + "]\n"}}),
-              HasSubstr("a.yaml:1:5: 'l+': lists were changed so often, or are so long, that what "
-                        "they were takes more than 256 MiB; write the list out"));
+              mentions("a.yaml:1:5:", "'l+'", "256 MiB", "write the list out"));
 }
 
 TEST(Extends, RefusesAChainThatTheStackHasNoRoomFor) {
@@ -129,16 +126,15 @@ TEST(Extends, RefusesAChainThatTheStackHasNoRoomFor) {
   chain(101);
   EXPECT_EQ(composed(files), "{x: 1}");
   chain(2000);
-  EXPECT_THAT(refusal(files), HasSubstr("more than 100 files and maps around each other"));
+  EXPECT_THAT(refusal(files), HasSubstr("more than 100 files"));
 }
 
 TEST(Extends, RefusesMoreTextAndMoreValuesThanACompositionMayHave) {
   const TempFolder folder;
   const std::string large = folder.write("large.yaml", "x: 1\n");
   std::filesystem::resize_file(large, 65 << 20);
-  EXPECT_EQ(
-      message_of<ConfigError>([&] { compose_file(large); }),
-      large + ": there are more than 64 MiB of text, the most of a composition; make it smaller");
+  EXPECT_THAT(message_of<ConfigError>([&] { compose_file(large); }),
+              says({large, "64 MiB", "smaller"}));
   EXPECT_THAT(message_of<ConfigError>(
                   [&] { compose_file(folder.write("main.yaml", "extends: large.yaml\n")); }),
               AllOf(HasSubstr("main.yaml:1:10: "), HasSubstr("more than 64 MiB of text")));
@@ -152,10 +148,10 @@ TEST(Extends, RefusesMoreTextAndMoreValuesThanACompositionMayHave) {
 
 TEST(ComposeFile, RefusesAFileThatCannotBeRead) {
   const TempFolder folder;
-  EXPECT_EQ(message_of<FileError>([&] { compose_file(folder / "gone.yaml"); }),
-            folder / "gone.yaml" + ": cannot read: No such file or directory");
-  EXPECT_EQ(message_of<FileError>([&] { compose_file(folder.path()); }),
-            folder.path() + ": cannot read: it is a folder");
+  EXPECT_THAT(message_of<FileError>([&] { compose_file(folder / "gone.yaml"); }),
+              says({folder / "gone.yaml", "cannot read", "No such file or directory"}));
+  EXPECT_THAT(message_of<FileError>([&] { compose_file(folder.path()); }),
+              says({folder.path(), "cannot read", "is a folder"}));
 }
 
 }  // namespace

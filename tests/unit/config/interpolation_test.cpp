@@ -87,7 +87,7 @@ TEST(Interpolation, NeverReadsAReferenceInWhatItPutIn) {
 }
 
 TEST(Interpolation, RefusesCycles) {
-  EXPECT_EQ(interpolation_refusal("{a: '${a}'}"), "f.yaml:1:5: a: ${a} refers to itself");
+  EXPECT_THAT(interpolation_refusal("{a: '${a}'}"), says({"f.yaml:1:5:", "a:", "${a}", "itself"}));
   EXPECT_THAT(interpolation_refusal("{a: '${b}', b: 'x${c}', c: '${a}'}"),
               HasSubstr("a: ${b} refers to itself"));
   EXPECT_THAT(interpolation_refusal("{m: {x: '${m}'}}"), HasSubstr("m.x: ${m} refers to itself"));
@@ -97,8 +97,7 @@ TEST(Interpolation, RefusesCycles) {
 TEST(Interpolation, RefusesAChainThatTheStackHasNoRoomFor) {
   std::string text = "a: [";
   for (int i = 1; i < 20'000; ++i) text += "'${a." + std::to_string(i) + "}', ";
-  EXPECT_THAT(interpolation_refusal(text + "3]"),
-              HasSubstr("references follow each other more than 1000 times here"));
+  EXPECT_THAT(interpolation_refusal(text + "3]"), HasSubstr("more than 1000 times"));
 }
 
 TEST(Interpolation, ReportsEveryUnknownReferenceWithASuggestion) {
@@ -106,7 +105,8 @@ TEST(Interpolation, ReportsEveryUnknownReferenceWithASuggestion) {
               says_lines({{"f.yaml:2:4:", "${model.dmi}", "'dmi'", "'model'", "'dim'"},
                           {"f.yaml:3:4:", "${modle.dim}", "'modle'", "'model'"}}));
   EXPECT_EQ(interpolation_refusal("{a: '${....b}'}"), "f.yaml:1:5: ${....b} leaves the tree");
-  EXPECT_EQ(interpolation_refusal("{a: 'x${b'}"), "f.yaml:1:5: '${' without '}' in x${b");
+  EXPECT_THAT(interpolation_refusal("{a: 'x${b'}"),
+              says({"f.yaml:1:5:", "'${' without '}'", "x${b"}));
   EXPECT_THAT(interpolation_refusal("{a: '${env:X,${b}}', b: 1}"),
               says({"f.yaml:1:5:", "${env:X,${b}}"}));
 }
@@ -128,8 +128,8 @@ TEST(Interpolation, StopsATextThatGrowsWithinItself) {
   std::string text = "a: " + std::string(1 << 20, 'x') + "\nb: ";
   for (int i = 0; i < 100'000; ++i) text += "${a}";  // 100 GiB
   const std::string refused = interpolation_refusal(text + "\nc: ${a}\n");
-  EXPECT_THAT(refused, AllOf(StartsWith("f.yaml:2:4: ${a}${a}"),
-                             HasSubstr("... grows too large\nf.yaml:3:4: ${a} grows too large")));
+  EXPECT_THAT(refused,
+              AllOf(StartsWith("f.yaml:2:4: ${a}${a}"), HasSubstr("too large\nf.yaml:3:4: ${a}")));
   EXPECT_LT(refused.size(), 1000U);
 }
 

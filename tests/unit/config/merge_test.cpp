@@ -49,23 +49,23 @@ TEST(Merge, ExplainsWhyAppendingIsRefused) {
   const auto refused = [](const std::string& base, const std::string& over) {
     return message_of<ConfigError>([&] { merged(base, over); });
   };
-  EXPECT_EQ(refused("{l: [a]}", "{l+: b}"), "over.yaml:1:6: 'l+' appends to a list; write [b]");
-  EXPECT_EQ(refused("{l: 5}", "{l+: [b]}"),
-            "over.yaml:1:6: 'l+' appends to a list, but 'l' is 5 (base.yaml:1:5)");
+  EXPECT_THAT(refused("{l: [a]}", "{l+: b}"), says({"over.yaml:1:6:", "'l+'", "[b]"}));
+  EXPECT_THAT(refused("{l: 5}", "{l+: [b]}"),
+              says({"over.yaml:1:6:", "'l+'", "'l' is 5", "base.yaml:1:5"}));
 }
 
 TEST(Merge, ExplainsWhyRemovingIsRefused) {
   const auto refused = [](const std::string& base, const std::string& over) {
     return message_of<ConfigError>([&] { merged(base, over); });
   };
-  EXPECT_EQ(refused("{list: [a]}", "{lst-: [a]}"),
-            "over.yaml:1:2: 'lst-' removes 'lst', which is not there; did you mean 'list'?");
-  EXPECT_EQ(refused("{l: [a, b]}", "{l-: [c]}"),
-            "over.yaml:1:7: 'l' has no item c to remove; it is [a, b]");
-  EXPECT_EQ(refused("{l: [a, a]}", "{l-: [a, a]}"),
-            "over.yaml:1:10: 'l' has no item a to remove; it is [a, a]");
-  EXPECT_EQ(refused("{l: [a]}", "{l-: a}"),
-            "over.yaml:1:6: 'l-' removes items of a list (or, without a value, the key)");
+  EXPECT_THAT(refused("{list: [a]}", "{lst-: [a]}"),
+              says({"over.yaml:1:2:", "'lst-'", "'lst'", "'list'"}));
+  EXPECT_THAT(refused("{l: [a, b]}", "{l-: [c]}"),
+              says({"over.yaml:1:7:", "'l'", "no item c", "[a, b]"}));
+  EXPECT_THAT(refused("{l: [a, a]}", "{l-: [a, a]}"),
+              says({"over.yaml:1:10:", "'l'", "no item a", "[a, a]"}));
+  EXPECT_THAT(refused("{l: [a]}", "{l-: a}"),
+              says({"over.yaml:1:6:", "'l-'", "removes items", "without a value"}));
 }
 
 TEST(Merge, DropsTheOptionsOfThePluginThatIsReplaced) {

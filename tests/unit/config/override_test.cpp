@@ -38,8 +38,8 @@ TEST(Override, IsNotDroppedByALaterOne) {
     EXPECT_THAT(message_of<ConfigError>([&] {
                   composed(file, {"attention.x=2", other});
                 }),
-                AllOf(HasSubstr(std::string("argument '") + other),
-                      HasSubstr("drops what argument 'attention.x=2' set; write that one behind")));
+                mentions(std::string("argument '") + other, "drops what argument 'attention.x=2'",
+                         "behind"));
   }
 }
 
@@ -49,8 +49,9 @@ TEST(Override, ExtendsFilesRelativeToTheWorkingFolder) {
   const std::string other = folder.write("other.yaml", "x: 2\nz+: [3]\n");
   EXPECT_EQ(to_flow(compose_file(folder / "main.yaml", {"m.extends=" + other, "m.x=4"})),
             "{m: {x: 4, y: 1, z: [3]}}");
-  EXPECT_EQ(message_of<ConfigError>([&] { compose_file(folder / "main.yaml", {"extends=gone"}); }),
-            "argument 'extends=gone': gone: cannot read: No such file or directory");
+  EXPECT_THAT(
+      message_of<ConfigError>([&] { compose_file(folder / "main.yaml", {"extends=gone"}); }),
+      says({"'extends=gone'", "gone:", "cannot read", "No such file"}));
 }
 
 TEST(Override, RefersToOtherValuesAndLeavesValuesOpen) {
@@ -64,11 +65,10 @@ TEST(Override, NamesTheArgumentThatIsWrong) {
   };
   EXPECT_EQ(refused("foo"), "argument 'foo': expected key=value");
   EXPECT_EQ(refused("=1"), "argument '=1': expected key=value");
-  EXPECT_EQ(refused("a..b=1"), "argument 'a..b=1': the key has an empty part");
-  EXPECT_EQ(refused(".a=1"), "argument '.a=1': the key has an empty part");
-  EXPECT_THAT(refused("a=[1"),
-              StartsWith("argument 'a=[1': [1: a bracket, a brace or a quote is not closed"));
-  EXPECT_THAT(refused("a={b: 1, b: 2}"), HasSubstr("the key 'b' stands here twice"));
+  EXPECT_THAT(refused("a..b=1"), says({"'a..b=1'", "empty part"}));
+  EXPECT_THAT(refused(".a=1"), says({"'.a=1'", "empty part"}));
+  EXPECT_THAT(refused("a=[1"), AllOf(StartsWith("argument 'a=[1'"), HasSubstr("not closed")));
+  EXPECT_THAT(refused("a={b: 1, b: 2}"), mentions("'b'", "twice"));
 }
 
 TEST(Override, ReportsAllWrongArgumentsAtOnce) {
@@ -80,7 +80,7 @@ TEST(Override, RefusesAKeyOfAbsurdDepth) {
   std::string deep = "a";
   for (int i = 0; i < 50000; ++i) deep += ".a";
   EXPECT_THAT(message_of<ConfigError>([&] { parse_override(deep + "=1"); }),
-              EndsWith("the key has too many parts"));
+              HasSubstr("too many parts"));
 }
 
 }  // namespace

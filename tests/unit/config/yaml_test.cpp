@@ -76,7 +76,7 @@ TEST(ParseYaml, RefusesWhatIsNoText) {
                       "a\n"),
               says({"f.yaml:1:1:", "iconv -t UTF-8 -f UTF-16"}));
   for (const char* cut : {"a\xc3", "\xe2\x82", "\xf0\x9f\x98", "\xc0\x80", "\xed\xa0\x80"}) {
-    EXPECT_THAT(refusal(cut), EndsWith("save the file in that encoding"));
+    EXPECT_THAT(refusal(cut), HasSubstr("in that encoding"));
   }
   EXPECT_THAT(refusal(std::string("a: \0", 4)), says({"f.yaml:1:4:", "control character"}));
   EXPECT_EQ(parse_yaml("a: é€😀\n", "f.yaml").at("a").text(), "é€😀");
@@ -93,14 +93,14 @@ TEST(ParseYaml, PassesOverAByteOrderMark) {
 
 TEST(ParseYaml, RefusesEscapesThatItWouldReadAsNoText) {
   for (const char* text : {"a: \"x\\N\"\n", "a: \"\\_\"\n", "a: 1\n\"\\N\": 2\n"}) {
-    EXPECT_THAT(refusal(text), HasSubstr("cannot be read; write \\u0085 and \\u00a0")) << text;
+    EXPECT_THAT(refusal(text), mentions("\\u0085", "\\u00a0")) << text;
   }
   EXPECT_THAT(refusal("b: 1\na: \"\\N\"\n"), StartsWith("f.yaml:2:4: "));
   EXPECT_EQ(parse_yaml("a: \"\\u0085\\u00a0\"\n", "f.yaml").at("a").text(), "\xc2\x85\xc2\xa0");
 }
 
 TEST(ParseYaml, RefusesKeysThatAreNoWords) {
-  EXPECT_EQ(refusal("? [a, b]\n: 1\n"), "f.yaml:1:3: a key must be a plain word");
+  EXPECT_THAT(refusal("? [a, b]\n: 1\n"), says({"f.yaml:1:3:", "key", "plain word"}));
 }
 
 TEST(ParseYaml, CopiesAnchoredValuesWhereAliasesStand) {

@@ -1,8 +1,11 @@
 // What the checks of absence_checks.cpp find.
+#include "tests/support/message_of.h"
 #include "tests/unit/conformance/wrong_attention.h"
 
 namespace attnlab::conformance::absence_checks_test {
 namespace {
+
+using attnlab::testing::mentions;
 
 TEST(ConformanceKit, FindsPaddingThatIsSeen) {
   const auto attend = [](Wrong& self, In in, Context& context) {
@@ -10,8 +13,7 @@ TEST(ConformanceKit, FindsPaddingThatIsSeen) {
     return self.sound(in, context);
   };
   EXPECT_THAT(failure("padding", attend),
-              StartsWith("no extras, both tails padded, example 0, against its real tokens alone: "
-                         "output of layer 0 at ["));
+              mentions("no extras", "padded", "example 0", "output of layer 0 at ["));
 }
 
 TEST(ConformanceKit, FindsPaddingThatIsCounted) {
@@ -27,15 +29,12 @@ TEST(ConformanceKit, FindsSequencesThatSeeEachOther) {
     return self.sound(in, context);
   };
   EXPECT_THAT(failure("ragged", attend),
-              StartsWith("no extras, ragged, B 1, Lq 7, Lk 7, against its sequences one by one: "
-                         "output of layer 0 at ["));
+              mentions("ragged", "Lq 7, Lk 7", "one by one", "output of layer 0 at ["));
 }
 
 TEST(ConformanceKit, FindsNanInRowsThatSeeNothing) {
-  EXPECT_THAT(failure("empty_rows", naive),
-              AllOf(StartsWith("all keys of example 1 are padding (float64): output of layer 0 at "
-                               "[1, 0, 0, 0] is "),
-                    HasSubstr("nan")));
+  EXPECT_THAT(failure("empty_rows", naive), mentions("example 1", "padding (float64)",
+                                                     "output of layer 0 at [1, 0, 0, 0]", "nan"));
 }
 
 TEST(ConformanceKit, FindsNanInGradientsBehindZeros) {
@@ -49,7 +48,7 @@ TEST(ConformanceKit, FindsRowsThatSeeNothingAndGiveSomething) {
   const auto attend = [](Wrong& self, const In& in, Context& context) {
     return self.sound(in, context) + 1;
   };
-  EXPECT_THAT(failure("empty_rows", attend), HasSubstr("rows that see nothing, layer 0 at [1, 0"));
+  EXPECT_THAT(failure("empty_rows", attend), mentions("see nothing", "layer 0 at [1, 0"));
 }
 
 }  // namespace

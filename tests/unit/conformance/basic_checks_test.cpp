@@ -1,14 +1,18 @@
 // What the checks of basic_checks.cpp find.
+#include "tests/support/message_of.h"
 #include "tests/unit/conformance/wrong_attention.h"
 
 namespace attnlab::conformance::basic_checks_test {
 namespace {
 
+using attnlab::testing::mentions;
+using attnlab::testing::says;
+
 TEST(ConformanceKit, FindsOutputsAsWideAsQueries) {
   const auto attend = [](Wrong&, const In& in, Context&) { return at::zeros_like(in.queries); };
-  EXPECT_EQ(failure("shapes", attend),
-            "H 1, D 4, Dv 3, B 2, Lq 4, Lk 4: output of layer 0 is [2, 1, 4, 4] float32, expected "
-            "[B, H, Lq, Dv] = [2, 1, 4, 3] float32");
+  EXPECT_THAT(failure("shapes", attend),
+              says({"Dv 3", "Lq 4, Lk 4", "layer 0 is [2, 1, 4, 4] float32", "expected",
+                    "[2, 1, 4, 3] float32"}));
 }
 
 TEST(ConformanceKit, AllowsRefusingOtherValueWidthsWhenBuilt) {
@@ -18,7 +22,7 @@ TEST(ConformanceKit, AllowsRefusingOtherValueWidthsWhenBuilt) {
   };
   const CheckResult result = run_check("shapes", {picky, AttentionTraits::all_quadratic()});
   EXPECT_EQ(result.outcome, Outcome::passed) << result.message;
-  EXPECT_EQ(result.message, "value_dim other than head_dim is refused when it is built");
+  EXPECT_THAT(result.message, says({"value_dim", "head_dim", "refused"}));
 }
 
 TEST(ConformanceKit, FindsAnotherDtype) {
@@ -26,8 +30,8 @@ TEST(ConformanceKit, FindsAnotherDtype) {
     return self.sound(in, context).to(at::kFloat);
   };
   EXPECT_THAT(failure("dtypes", attend),
-              AllOf(StartsWith("no extras in float64: output of layer 0 is [2, 2, 4, 4] float32"),
-                    HasSubstr("expected the values' dtype")));
+              mentions("no extras in float64", "layer 0 is [2, 2, 4, 4] float32",
+                       "expected the values' dtype"));
 }
 
 TEST(ConformanceKit, FindsNumbersTooCoarseForTheirDtype) {
@@ -69,7 +73,7 @@ TEST(ConformanceKit, SaysWhichWidthsWereNotAddedUp) {
   };
   const CheckResult result = run_check("narrow_sums", {wide, AttentionTraits::all_quadratic()});
   EXPECT_EQ(result.outcome, Outcome::passed) << result.message;
-  EXPECT_EQ(result.message, "heads of some widths are refused when it is built");
+  EXPECT_THAT(result.message, says({"some widths", "refused"}));
 }
 
 TEST(ConformanceKit, SaysWhyAnotherDeviceWasNotTried) {
@@ -92,7 +96,7 @@ TEST(ConformanceKit, FindsRandomOutputs) {
     return self.sound(in, context) + at::rand({1}, in.values.options());
   };
   EXPECT_THAT(failure("determinism", attend),
-              StartsWith("no extras, computed twice: output of layer 0 at [0, 0, 0, 0] is "));
+              mentions("computed twice", "output of layer 0 at [0, 0, 0, 0]"));
 }
 
 TEST(ConformanceKit, FindsDropoutThatIsIgnored) {
@@ -100,8 +104,8 @@ TEST(ConformanceKit, FindsDropoutThatIsIgnored) {
     shape.dropout = 0;
     return std::make_shared<DotProductAttention>(shape);
   };
-  EXPECT_EQ(failure("dropout", {build, AttentionTraits::all_quadratic()}),
-            "AttentionShape::dropout = 0.5 in training changes nothing: it is ignored");
+  EXPECT_THAT(failure("dropout", {build, AttentionTraits::all_quadratic()}),
+              says({"AttentionShape::dropout", "changes nothing"}));
 }
 
 TEST(ConformanceKit, FindsDropoutInEvaluation) {
@@ -119,7 +123,7 @@ TEST(ConformanceKit, FindsATensorThatIsNotSaved) {
     });
   };
   EXPECT_THAT(failure("save_and_load", {build, AttentionTraits::all_quadratic()}),
-              StartsWith("a fresh module with the parameters and buffers of a used one: output"));
+              AllOf(StartsWith("a fresh module"), HasSubstr("output")));
 }
 
 TEST(ConformanceKit, FindsReadingMemoryWithoutItsStrides) {
@@ -128,8 +132,7 @@ TEST(ConformanceKit, FindsReadingMemoryWithoutItsStrides) {
     in.values = in.values.as_strided(in.values.sizes(), contiguous);
     return self.sound(in, context);
   };
-  EXPECT_THAT(failure("strides", attend),
-              StartsWith("no extras with views of one projection, against contiguous tensors"));
+  EXPECT_THAT(failure("strides", attend), mentions("one projection", "contiguous"));
 }
 
 TEST(ConformanceKit, FindsABiasOfOneExampleTakenForAll) {
@@ -138,7 +141,7 @@ TEST(ConformanceKit, FindsABiasOfOneExampleTakenForAll) {
     return self.sound(in, context);
   };
   EXPECT_THAT(failure("batch", attend),
-              StartsWith("bias, example 1 of 3, against it alone: output of layer 0 at ["));
+              AllOf(StartsWith("bias"), mentions("example 1 of 3", "output of layer 0 at [")));
 }
 
 TEST(ConformanceKit, FindsExamplesThatMix) {
@@ -146,7 +149,8 @@ TEST(ConformanceKit, FindsExamplesThatMix) {
     const Tensor out = self.sound(in, context);
     return out - out.mean(0, true);
   };
-  EXPECT_THAT(failure("batch", attend), StartsWith("no extras, example 0 of 3, against it alone"));
+  EXPECT_THAT(failure("batch", attend),
+              AllOf(StartsWith("no extras"), HasSubstr("example 0 of 3")));
 }
 
 }  // namespace

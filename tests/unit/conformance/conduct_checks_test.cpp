@@ -13,10 +13,14 @@
 #include <filesystem>
 #include <iostream>
 
+#include "tests/support/message_of.h"
 #include "tests/unit/conformance/wrong_attention.h"
 
 namespace attnlab::conformance::conduct_checks_test {
 namespace {
+
+using attnlab::testing::mentions;
+using attnlab::testing::says;
 
 TEST(ConformanceKit, FindsWhatAPassLeavesBehind) {
   const auto attend = [](Wrong& self, const In& in, Context& context) {
@@ -24,9 +28,7 @@ TEST(ConformanceKit, FindsWhatAPassLeavesBehind) {
     self.kept = before * 0.5 + in.values.detach().mean();
     return self.sound(in, context) + before;
   };
-  EXPECT_THAT(
-      failure("state", attend),
-      StartsWith("a pass after another one, against the same pass alone: output of layer 0"));
+  EXPECT_THAT(failure("state", attend), mentions("after another", "output of layer 0"));
 }
 
 TEST(ConformanceKit, FindsStateOutsideForwardState) {
@@ -39,7 +41,7 @@ TEST(ConformanceKit, FindsStateOutsideForwardState) {
     return out;
   };
   EXPECT_THAT(failure("state", attend),
-              StartsWith("layer 1, with layer 0 of another pass in between"));
+              AllOf(StartsWith("layer 1"), HasSubstr("another pass in between")));
 }
 
 TEST(ConformanceKit, FindsALayerThatCannotStandAlone) {
@@ -56,9 +58,7 @@ TEST(ConformanceKit, FindsAnOverflow) {
     return at::matmul(weights / weights.sum(-1, true), in.values);
   };
   EXPECT_THAT(failure("large_logits", attend, AttentionTraits{}),
-              AllOf(StartsWith("no extras, queries and keys grown until |q k| / sqrt(D) is 10000 "
-                               "(float32): output of layer 0 at ["),
-                    HasSubstr("nan")));
+              mentions("no extras", "10000 (float32)", "output of layer 0 at [", "nan"));
 }
 
 TEST(ConformanceKit, FindsAStatisticThatNeedsTwoTokens) {
@@ -67,7 +67,7 @@ TEST(ConformanceKit, FindsAStatisticThatNeedsTwoTokens) {
     return self.sound(in, context);
   };
   EXPECT_THAT(failure("single_token", attend),
-              StartsWith("one token, B 1, Lq 1, Lk 1: output of layer 0 at [0, 0, 0, 0] is "));
+              mentions("one token", "Lq 1, Lk 1", "output of layer 0 at [0, 0, 0, 0]"));
 }
 
 TEST(ConformanceKit, FindsATraceThatChangesTheOutput) {
@@ -75,8 +75,7 @@ TEST(ConformanceKit, FindsATraceThatChangesTheOutput) {
     const Tensor out = self.sound(in, context);
     return context.trace == nullptr ? out : out * 1.001;
   };
-  EXPECT_THAT(failure("trace", attend),
-              StartsWith("no extras, traced, against not: output of layer 0"));
+  EXPECT_THAT(failure("trace", attend), mentions("no extras", "traced", "output of layer 0"));
 }
 
 /// Standard attention with its records changed.
@@ -95,15 +94,14 @@ TEST(ConformanceKit, FindsWeightsThatDoNotGiveTheOutput) {
   const auto twice = with_record([](LayerTrace& seen) {
     if (seen.weights.defined()) seen.weights = seen.weights * 2;
   });
-  EXPECT_THAT(
-      failure("trace", twice),
-      StartsWith("no extras, trace of layer 0: weights times values, against the output at"));
+  EXPECT_THAT(failure("trace", twice),
+              mentions("no extras", "trace of layer 0", "weights times values"));
 }
 
 TEST(ConformanceKit, FindsRecordsThatAreWrong) {
   const std::pair<const char*, std::function<void(LayerTrace&)>> wrong[] = {
       {"calls itself layer 7", [](LayerTrace& seen) { seen.layer = 7; }},
-      {"logits of hidden pairs are not all -inf",
+      {"logits of hidden pairs",
        [](LayerTrace& seen) { seen.logits = seen.logits.nan_to_num(0, 0, 0); }},
       {"query_norms at", [](LayerTrace& seen) { seen.query_norms = seen.query_norms * 2; }},
       {"key_norms is", [](LayerTrace& seen) { seen.key_norms = seen.key_norms.sum(-1); }},
@@ -127,8 +125,7 @@ TEST(ConformanceKit, FindsRecordsThatNobodyAskedFor) {
     const bool nothing = context.trace != nullptr && !context.trace->norms;
     return nothing ? more(self, in, context) : self.sound(in, context);
   };
-  EXPECT_EQ(failure("trace", attend, none),
-            "a trace that asks for nothing holds a tensor [2, 2, 4] float64");
+  EXPECT_THAT(failure("trace", attend, none), says({"asks for nothing", "[2, 2, 4] float64"}));
 }
 
 TEST(ConformanceKit, FindsQuadraticCostDeclaredAsLinear) {
@@ -137,9 +134,8 @@ TEST(ConformanceKit, FindsQuadraticCostDeclaredAsLinear) {
   const auto quadratic = [](Wrong& self, const In& in, Context& context) {
     return naive(self, in, context);
   };
-  EXPECT_EQ(failure("linear_cost", quadratic, traits),
-            "the largest tensor has 524288 elements at n = 512 and 8388608 at n = 2048: it grows "
-            "faster than n");
+  EXPECT_THAT(failure("linear_cost", quadratic, traits),
+              says({"524288", "n = 512", "8388608", "n = 2048", "faster than n"}));
 }
 
 TEST(ConformanceKit, PassesLinearCost) {
@@ -166,7 +162,7 @@ TEST(ConformanceKit, FindsAnInputThatIsWrittenTo) {
     return out;
   };
   EXPECT_THAT(failure("inputs_unchanged", scales),
-              StartsWith("bias, after forward: layer 0: bias at [0, 0, 0, 0] is "));
+              AllOf(StartsWith("bias, after forward"), HasSubstr("layer 0: bias at [0, 0, 0, 0]")));
 }
 
 TEST(ConformanceKit, FindsChangesOfTheProcess) {
@@ -219,9 +215,8 @@ TEST(ConformanceKit, FindsChangesOfTheProcess) {
       act();
       return out;
     };
-    EXPECT_EQ(
-        failure("process_state", attend),
-        std::string("a forward and backward pass in evaluation, without dropout, changes ") + what);
+    EXPECT_THAT(failure("process_state", attend),
+                says({"in evaluation", "without dropout", std::string("changes ") + what}));
     EXPECT_EQ(at::get_num_threads(), threads);
     EXPECT_TRUE(at::GradMode::is_enabled());
   }
@@ -262,16 +257,13 @@ TEST(ConformanceKit, FindsMemoryThatIsNotGivenBack) {
   };
   // Two layers.
   EXPECT_THAT(failure("memory", attend),
-              ::testing::MatchesRegex("a forward and backward pass keeps 1[0-9]{4} bytes of memory "
-                                      "each time"));
+              ::testing::MatchesRegex(".*forward and backward.*keeps 1[0-9]{4} bytes.*"));
   const auto evaluate = [](Wrong& self, const In& in, Context& context) {
     if (!self.is_training()) kept.push_back(std::make_unique<char[]>(5000));
     return self.sound(in, context);
   };
-  EXPECT_THAT(
-      failure("memory", evaluate),
-      ::testing::MatchesRegex("a forward pass in evaluation keeps 1[0-9]{4} bytes of memory "
-                              "each time"));
+  EXPECT_THAT(failure("memory", evaluate),
+              ::testing::MatchesRegex(".*in evaluation keeps 1[0-9]{4} bytes.*"));
   static std::vector<char> log;  // which takes more only now and then
   const auto logs = [](Wrong& self, const In& in, Context& context) {
     log.insert(log.end(), 5000, '\0');

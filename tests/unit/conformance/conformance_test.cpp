@@ -1,11 +1,14 @@
 // The conformance kit passes what is sound; what becomes of refusals and exceptions.
 #include <set>
 
+#include "tests/support/message_of.h"
 #include "tests/unit/conformance/sound_outcome.h"
 #include "tests/unit/conformance/wrong_attention.h"
 
 namespace attnlab::conformance::conformance_test {
 namespace {
+
+using attnlab::testing::says;
 
 std::string story(const std::vector<CheckResult>& results) {
   std::string text;
@@ -63,7 +66,7 @@ TEST(ConformanceKit, NamesTheChecksThatThereAre) {
     run_check("casuality", subject(sound));
     FAIL() << "nothing was thrown";
   } catch (const ConfigError& error) {
-    EXPECT_STREQ(error.what(), "there is no check 'casuality'; did you mean 'causality'?");
+    EXPECT_THAT(error.what(), says({"no check 'casuality'", "'causality'"}));
   }
 }
 
@@ -73,11 +76,11 @@ TEST(ConformanceKit, FindsRefusalsOfWhatIsDeclared) {
     return self.sound(in, context);
   };
   Subject of = subject(attend);
-  EXPECT_EQ(failure("causality", of), "refuses what it declares: columns couple future and past");
+  EXPECT_THAT(failure("causality", of), says({"refuses what it declares", "columns couple"}));
   of.may_refuse = true;
   const CheckResult result = run_check("causality", of);
   EXPECT_EQ(result.outcome, Outcome::not_applicable);
-  EXPECT_EQ(result.message, "refused with these options: columns couple future and past");
+  EXPECT_THAT(result.message, says({"refused with these options", "columns couple"}));
 }
 
 TEST(ConformanceKit, CountsExceptionsAsFailures) {
@@ -90,9 +93,9 @@ TEST(ConformanceKit, CountsExceptionsAsFailures) {
     const CheckResult result = run_check(check.name, {throws, AttentionTraits::all_quadratic()});
     if (result.outcome == Outcome::skipped || result.outcome == Outcome::not_applicable) continue;
     EXPECT_EQ(result.outcome, Outcome::failed) << check.name;
-    EXPECT_EQ(result.message, "threw an exception: the kernel table is empty");
+    EXPECT_THAT(result.message, says({"an exception", "the kernel table is empty"}));
   }
-  EXPECT_EQ(failure("shapes", {number, {}}), "threw something that is not a std::exception");
+  EXPECT_THAT(failure("shapes", {number, {}}), says({"threw something", "std::exception"}));
   EXPECT_EQ(failure("shapes", {nothing, {}}), "the factory returned nothing");
 }
 

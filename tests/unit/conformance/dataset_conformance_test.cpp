@@ -6,12 +6,14 @@
 #include <map>
 #include <thread>
 
+#include "tests/support/message_of.h"
 #include "tests/unit/conformance/sound_outcome.h"
 #include "tests/unit/conformance/wrong_dataset.h"
 
 namespace attnlab::conformance::dataset_conformance_test {
 namespace {
 
+using attnlab::testing::mentions;
 using testing::failure;
 using ::testing::HasSubstr;
 using testing::subject;
@@ -53,7 +55,7 @@ TEST(DatasetKit, FindsExamplesThatAreNotAsDescribed) {
       {[](Toy& toy) {
          toy.info_.fields.push_back({"y", {}});
        },
-       "does not list it under `gives`"},
+       "`gives`"},
       {[](Toy& toy) { toy.info_.fields.push_back(toy.info_.fields[0]); }, "stands there twice"},
       {[](Toy& toy) { toy.info_.class_names = {"a"}; }, "3 classes and 1 class_names"},
       {[](Toy& toy) {
@@ -67,7 +69,7 @@ TEST(DatasetKit, FindsExamplesThatAreNotAsDescribed) {
            return NamedTensors{{"class", all.at("class")}};
          };
        },
-       "lacks the field 'image' that info() promises"},
+       "lacks the field 'image'"},
   };
   for (const auto& [spoil, message] : wrong) {
     EXPECT_THAT(failure("description", spoil), HasSubstr(message));
@@ -84,7 +86,7 @@ TEST(DatasetKit, FindsFieldsOfAnAxisThatDisagree) {
   };
   DatasetSubject wrong = subject(spoil);
   wrong.gives.push_back("y@node");
-  EXPECT_THAT(failure("description", wrong), HasSubstr("rows where other fields of axis 'node'"));
+  EXPECT_THAT(failure("description", wrong), mentions("other fields", "axis 'node'"));
 }
 
 TEST(DatasetKit, FindsExamplesThatDifferWhenAskedForAgain) {
@@ -101,7 +103,7 @@ TEST(DatasetKit, FindsExamplesOfTheProcessesRandomNumbers) {
       return all;
     };
   };
-  EXPECT_THAT(failure("determinism", spoil), HasSubstr("opened again with the same seed"));
+  EXPECT_THAT(failure("determinism", spoil), mentions("again", "same seed"));
 }
 
 TEST(DatasetKit, FindsAugmentationFromAnotherStream) {
@@ -112,7 +114,7 @@ TEST(DatasetKit, FindsAugmentationFromAnotherStream) {
       return all;
     };
   };
-  EXPECT_THAT(failure("augmentation", spoil), HasSubstr("twice from the same random stream"));
+  EXPECT_THAT(failure("augmentation", spoil), mentions("twice", "random stream"));
 }
 
 TEST(DatasetKit, FindsExamplesThatShareMemory) {
@@ -123,7 +125,7 @@ TEST(DatasetKit, FindsExamplesThatShareMemory) {
       return all;
     };
   };
-  EXPECT_THAT(failure("ownership", spoil), HasSubstr("after one before it was written to"));
+  EXPECT_THAT(failure("ownership", spoil), HasSubstr("before it was written to"));
 }
 
 TEST(DatasetKit, FindsViewsWithGapsThatShareMemory) {
@@ -134,7 +136,7 @@ TEST(DatasetKit, FindsViewsWithGapsThatShareMemory) {
       return all;
     };
   };
-  EXPECT_THAT(failure("ownership", spoil), HasSubstr("after one before it was written to"));
+  EXPECT_THAT(failure("ownership", spoil), HasSubstr("before it was written to"));
 }
 
 TEST(DatasetKit, WritesToViewsOfMemoryOfTheirOwn) {
@@ -160,8 +162,7 @@ TEST(DatasetKit, FindsElementsThatAreOnePlaceInMemory) {
       [](const Tensor& x) { return x.reshape({-1}).unfold(0, 3, 1).narrow(0, 0, 2); }};
   for (const auto& view : views) {
     EXPECT_THAT(failure("ownership", with("image", view)),
-                HasSubstr("train example 0, field 'image', cannot be written to: its elements "
-                          "overlap (expanded?)"));
+                mentions("train example 0", "'image'", "overlap"));
   }
 }
 
@@ -182,7 +183,7 @@ TEST(DatasetKit, FindsABufferThatThreadsShare) {
 
 TEST(DatasetKit, FindsAFingerprintThatForgetsTheData) {
   EXPECT_THAT(failure("fingerprint", [](Toy& toy) { toy.info_.fingerprint = "toy"; }),
-              HasSubstr("with another seed the examples are others"));
+              mentions("another seed", "are others"));
   EXPECT_THAT(failure("fingerprint", [](Toy& toy) { toy.info_.fingerprint = ""; }),
               HasSubstr("is empty"));
   auto opened = std::make_shared<int>(0);
@@ -198,7 +199,7 @@ TEST(DatasetKit, FindsAFingerprintThatForgetsAnOption) {
                                   DatasetSubject::kSeed,
                                   with("image", [](const Tensor& x) { return x + 1; }));
                             }});
-  EXPECT_THAT(failure("fingerprint", wrong), HasSubstr("with noise=1 the examples are others"));
+  EXPECT_THAT(failure("fingerprint", wrong), mentions("noise=1", "are others"));
 }
 
 TEST(DatasetKit, FindsExamplesThatCostNothing) {
@@ -212,7 +213,7 @@ TEST(DatasetKit, FindsBatchesThatAreNotTheirExamples) {
   const std::vector<std::pair<std::function<void(Batch&)>, std::string>> wrong = {
       {[](Batch& batch) { ++batch.size; }, "says that it holds 8"},
       {[](Batch& batch) { batch.fields.set("image", batch.fields.at("image").flip(0)); },
-       "train example 0 in a batch of 7 train examples, against it alone, field 'image'"},
+       "batch of 7 train examples, against it alone, field 'image'"},
       {[](Batch& batch) { batch.fields.set("image", batch.fields.at("image").sum(0)); },
        "expected 7 rows"},
       {[](Batch& batch) { batch.offsets = {}; }, "the batch lacks its axis"},
@@ -344,8 +345,7 @@ TEST(DatasetKit, FindsMemoryThatIsNotGivenBack) {
                                        kept.push_back(std::make_unique<char[]>(100));
                                        return x;
                                      })),
-              ::testing::AllOf(HasSubstr("an example and its batch (train) keeps"),
-                               HasSubstr("each time")));
+              mentions("example and its batch", "(train) keeps", "each time"));
 }
 
 }  // namespace

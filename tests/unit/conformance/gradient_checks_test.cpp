@@ -1,10 +1,13 @@
 // What the checks of gradient_checks.cpp find.
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "tests/support/message_of.h"
 #include "tests/unit/conformance/wrong_attention.h"
 
 namespace attnlab::conformance::gradient_checks_test {
 namespace {
+
+using attnlab::testing::mentions;
 
 /// x forward, half the gradient backward.
 struct HalfGradient : torch::autograd::Function<HalfGradient> {
@@ -33,9 +36,10 @@ TEST(ConformanceKit, FindsAWrongGradient) {
     in.keys = HalfGradient::apply(in.keys);
     return self.sound(in, context);
   };
-  EXPECT_THAT(failure("gradients", attend),
-              AllOf(StartsWith("no extras: derivative of layer 0 by keys at [0, 0, 0, 0]: "),
-                    HasSubstr("autograd says"), HasSubstr("central differences")));
+  EXPECT_THAT(
+      failure("gradients", attend),
+      AllOf(StartsWith("no extras:"), HasSubstr("derivative of layer 0 by keys at [0, 0, 0, 0]"),
+            HasSubstr("autograd says"), HasSubstr("central differences")));
 }
 
 TEST(ConformanceKit, FindsAWrongGradientInTheSecondLayerAlone) {
@@ -44,7 +48,8 @@ TEST(ConformanceKit, FindsAWrongGradientInTheSecondLayerAlone) {
     return self.sound(in, context);
   };
   EXPECT_THAT(failure("gradients", attend),
-              StartsWith("no extras: derivative of layer 1 by queries at [0, 0, 0, 0]: "));
+              AllOf(StartsWith("no extras:"),
+                    HasSubstr("derivative of layer 1 by queries at [0, 0, 0, 0]")));
 }
 
 TEST(ConformanceKit, FindsAWrongGradientOfAParameter) {
@@ -62,8 +67,9 @@ TEST(ConformanceKit, FindsAWrongGradientOfAParameter) {
     Tensor scale_;
   };
   const auto build = [](const AttentionShape& shape) { return std::make_shared<Scaled>(shape); };
-  EXPECT_THAT(failure("gradients", {build, AttentionTraits::all_quadratic()}),
-              StartsWith("no extras: derivative of layer 0 by layer 0: parameter scale at [0]: "));
+  EXPECT_THAT(
+      failure("gradients", {build, AttentionTraits::all_quadratic()}),
+      AllOf(StartsWith("no extras:"), mentions("derivative of layer 0", "parameter scale at [0]")));
 }
 
 TEST(ConformanceKit, FindsAGraphThatIsCut) {
@@ -80,7 +86,8 @@ TEST(ConformanceKit, FindsAWrongSecondGradient) {
   };
   EXPECT_EQ(run_check("gradients", subject(attend)).outcome, Outcome::passed);
   EXPECT_THAT(failure("second_gradients", attend),
-              StartsWith("no extras: second derivative of layer 0 by queries at [0, 0, 0, 0]: "));
+              AllOf(StartsWith("no extras:"),
+                    HasSubstr("second derivative of layer 0 by queries at [0, 0, 0, 0]")));
 }
 
 }  // namespace

@@ -1,14 +1,17 @@
 // What the checks of input_checks.cpp find.
+#include "tests/support/message_of.h"
 #include "tests/unit/conformance/wrong_attention.h"
 
 namespace attnlab::conformance::input_checks_test {
 namespace {
 
+using attnlab::testing::mentions;
+using attnlab::testing::says;
+
 TEST(ConformanceKit, FindsInputsThatAreTakenWithoutTheirTrait) {
   Subject of = subject(sound);
   of.declared.bias = false;
-  EXPECT_EQ(failure("refusals", of),
-            "the object's trait 'bias' is not the declared one; give the base class kTraits");
+  EXPECT_THAT(failure("refusals", of), says({"'bias'", "declared", "kTraits"}));
 }
 
 TEST(ConformanceKit, SaysWhatIsRefused) {
@@ -16,8 +19,8 @@ TEST(ConformanceKit, SaysWhatIsRefused) {
   traits.bias = traits.padding = false;
   const CheckResult result = run_check("refusals", subject(sound, traits));
   EXPECT_EQ(result.outcome, Outcome::passed);
-  EXPECT_EQ(result.message,
-            "refused: a bias on the logits, visible.key_valid, visible.query_valid, query_source");
+  EXPECT_THAT(result.message, says({"refused:", "bias on the logits", "visible.key_valid",
+                                    "visible.query_valid", "query_source"}));
 }
 
 TEST(ConformanceKit, FindsABiasThatIsIgnored) {
@@ -25,7 +28,7 @@ TEST(ConformanceKit, FindsABiasThatIsIgnored) {
     in.bias = Tensor();
     return self.sound(in, context);
   };
-  EXPECT_EQ(failure("bias", attend), "a bias on the logits changes nothing: it is ignored");
+  EXPECT_THAT(failure("bias", attend), says({"bias on the logits", "changes nothing"}));
 }
 
 TEST(ConformanceKit, FindsABiasThatIsScaled) {
@@ -33,7 +36,7 @@ TEST(ConformanceKit, FindsABiasThatIsScaled) {
     if (in.bias.defined()) in.bias = in.bias / 2;
     return self.sound(in, context);
   };
-  EXPECT_THAT(failure("bias", attend), StartsWith("traced logits with a bias, less those without"));
+  EXPECT_THAT(failure("bias", attend), AllOf(StartsWith("traced logits"), HasSubstr("bias")));
 }
 
 TEST(ConformanceKit, FindsABiasReadByItsNumberOfDimensions) {
@@ -41,9 +44,8 @@ TEST(ConformanceKit, FindsABiasReadByItsNumberOfDimensions) {
     if (in.bias.defined() && in.bias.dim() < 4) in.bias = in.bias * 2;
     return self.sound(in, context);
   };
-  EXPECT_THAT(
-      failure("broadcasting", attend),
-      StartsWith("a bias of shape [4, 4] float64, against its expansion: output of layer 0"));
+  EXPECT_THAT(failure("broadcasting", attend),
+              mentions("bias of shape [4, 4] float64", "expansion", "output of layer 0"));
 }
 
 TEST(ConformanceKit, FindsAMaskOfTwoDimensionsThatIsIgnored) {
@@ -52,7 +54,7 @@ TEST(ConformanceKit, FindsAMaskOfTwoDimensionsThatIsIgnored) {
     return self.sound(in, context);
   };
   EXPECT_THAT(failure("broadcasting", attend),
-              StartsWith("a pair mask of shape [4, 4] bool, against its expansion"));
+              mentions("pair mask of shape [4, 4] bool", "expansion"));
 }
 
 TEST(ConformanceKit, FindsDistancesThatAreOneOff) {
@@ -62,9 +64,7 @@ TEST(ConformanceKit, FindsDistancesThatAreOneOff) {
   };
   EXPECT_THAT(
       failure("relative_positions", attend),
-      AllOf(StartsWith("B 2, Lq 4, Lk 4, pairs at distances -3 and -2 visible, the relative "
-                       "key of distance "),
-            HasSubstr("replaced")));
+      mentions("Lq 4, Lk 4", "distances -3 and -2", "relative key of distance", "replaced"));
 }
 
 TEST(ConformanceKit, FindsAPositionBiasThatIsIgnored) {
@@ -72,8 +72,8 @@ TEST(ConformanceKit, FindsAPositionBiasThatIsIgnored) {
     in.relative.position_bias = Tensor();
     return self.sound(in, context);
   };
-  EXPECT_EQ(failure("relative_positions", attend),
-            "relative.position_bias changes nothing: it is ignored");
+  EXPECT_THAT(failure("relative_positions", attend),
+              says({"relative.position_bias", "changes nothing"}));
 }
 
 TEST(ConformanceKit, FindsRelativeKeysThatAreNotMappedAsKeysAre) {
@@ -82,7 +82,7 @@ TEST(ConformanceKit, FindsRelativeKeysThatAreNotMappedAsKeysAre) {
     return self.sound(in, context);
   };
   EXPECT_THAT(failure("relative_positions", attend),
-              StartsWith("one query, keys and relative keys swapped and their biases too"));
+              AllOf(StartsWith("one query"), HasSubstr("swapped")));
 }
 
 TEST(ConformanceKit, FindsKeysBeyondTheQueriesThatAreDropped) {
@@ -92,8 +92,8 @@ TEST(ConformanceKit, FindsKeysBeyondTheQueriesThatAreDropped) {
     in.values = in.values.narrow(2, 0, kept);
     return self.sound(in, context);
   };
-  EXPECT_EQ(failure("different_lengths", attend),
-            "B 2, Lq 2, Lk 5: value 2 changes nothing: it is ignored");
+  EXPECT_THAT(failure("different_lengths", attend),
+              says({"Lq 2, Lk 5", "value 2", "changes nothing"}));
 }
 
 TEST(ConformanceKit, FindsValuesReplacedByKeys) {
@@ -101,8 +101,7 @@ TEST(ConformanceKit, FindsValuesReplacedByKeys) {
     if (in.values_from_elsewhere) in.values = in.keys;
     return self.sound(in, context);
   };
-  EXPECT_THAT(failure("different_source", attend),
-              HasSubstr("another tensor of values changes nothing"));
+  EXPECT_THAT(failure("different_source", attend), mentions("tensor of values", "changes nothing"));
 }
 
 /// A bias against far tokens: positions, or `step` times 0, 1, 2, ...
@@ -130,7 +129,7 @@ TEST(ConformanceKit, FindsDefaultPositionsOtherThanCounting) {
     EXPECT_EQ(run_check(check, subject(counting, plain)).outcome, Outcome::passed);
   }
   EXPECT_THAT(failure("positions", halves, plain),
-              StartsWith("no positions, against 0, 1, 2, ..., B 2, Lq 4, Lk 4: output of layer 0"));
+              AllOf(StartsWith("no positions"), mentions("Lq 4, Lk 4", "output of layer 0")));
 }
 
 TEST(ConformanceKit, FindsKeysThatCountByTheirPlace) {
@@ -138,7 +137,8 @@ TEST(ConformanceKit, FindsKeysThatCountByTheirPlace) {
     in.keys = in.keys * at::arange(1, in.key_count() + 1, in.keys.options()).view({-1, 1});
     return self.sound(in, context);
   };
-  EXPECT_THAT(failure("permutation", attend), StartsWith("keys and values in another order"));
+  EXPECT_THAT(failure("permutation", attend),
+              AllOf(StartsWith("keys and values"), HasSubstr("order")));
 }
 
 /// What counts keys by their place, and says so.

@@ -14,6 +14,8 @@
 namespace attnlab::conformance::memory_test {
 namespace {
 
+using attnlab::testing::mentions;
+
 TEST(ConformanceMemory, IsCountedByTheCLibraryAlone) {
 #if defined(__SANITIZE_ADDRESS__)
   EXPECT_FALSE(counts_memory());
@@ -28,8 +30,7 @@ TEST(ConformanceMemory, IsNoLeakToPassWhereNobodyCounts) {
     expect_no_leak(
         "a call", [&] { ++calls; }, [] { return std::int64_t{0}; });
   };
-  EXPECT_THAT(attnlab::testing::message_of<Skipped>(check),
-              ::testing::HasSubstr("the C library does not count what it hands out"));
+  EXPECT_THAT(attnlab::testing::message_of<Skipped>(check), mentions("C library", "count"));
   EXPECT_EQ(calls, 0);
 }
 

@@ -7,12 +7,15 @@
 #include <vector>
 
 #include "framework/conformance/made_data.h"
+#include "tests/support/message_of.h"
 #include "tests/unit/conformance/sound_outcome.h"
 #include "tests/unit/conformance/wrong_model.h"
 
 namespace attnlab::conformance::model_checks_test {
 namespace {
 
+using attnlab::testing::mentions;
+using attnlab::testing::says;
 using ::testing::AllOf;
 using testing::failure;
 using ::testing::HasSubstr;
@@ -36,8 +39,7 @@ TEST(ModelChecks, PassASoundModel) {
 TEST(ModelChecks, FindAnOutputThatIsNotThere) {
   ModelSubject subject = model_subject(sound_forward);
   subject.gives = {"logits", "tokens"};
-  EXPECT_THAT(failure("outputs", subject),
-              HasSubstr("the output 'tokens', which its manifest lists, is not there"));
+  EXPECT_THAT(failure("outputs", subject), mentions("'tokens'", "manifest lists", "is not there"));
   subject.gives = {"logits", "tokens?"};
   EXPECT_EQ(run_check("outputs", subject).outcome, Outcome::passed);
 }
@@ -48,7 +50,7 @@ TEST(ModelChecks, FindAnOutputThatIsNotListed) {
     outputs.set("extra", outputs.at("logits"));
     return outputs;
   };
-  EXPECT_THAT(failure("outputs", more), HasSubstr("'extra' is not among the manifest's .gives"));
+  EXPECT_THAT(failure("outputs", more), mentions("'extra'", ".gives"));
 }
 
 TEST(ModelChecks, FindAnOutputOfOtherRows) {
@@ -69,8 +71,7 @@ TEST(ModelChecks, FindOutputsThatAreStatedWrongly) {
   const ModelSubject subject = model_subject(
       sound_forward, [](WrongModel& model) { model.stated = {{.name = "logits", .shape = {7}}}; });
   EXPECT_THAT(failure("outputs", subject),
-              HasSubstr("outputs() states 'logits' as [7] of one example, of dtype float32; the "
-                        "batch's is [1, 5] float32"));
+              mentions("outputs()", "'logits' as [7]", "[1, 5] float32"));
 }
 
 TEST(ModelChecks, FindStacksThatAreDeclaredWrongly) {
@@ -95,7 +96,7 @@ TEST(ModelChecks, FindAModelThatCountsItsPasses) {
     self.count += 1;
     return NamedTensors{{"logits", self.sound(batch, pass).at("logits") + self.count}};
   };
-  EXPECT_THAT(failure("determinism", counting), HasSubstr("the same batch, with another one"));
+  EXPECT_THAT(failure("determinism", counting), mentions("same batch", "another one"));
 }
 
 TEST(ModelChecks, FindRandomNumbersOfAnEvaluation) {
@@ -108,7 +109,7 @@ TEST(ModelChecks, FindRandomNumbersOfAnEvaluation) {
     at::rand({1});
     return self.sound(batch, pass);
   };
-  EXPECT_THAT(failure("modes", wasteful), HasSubstr("it draws from LibTorch's random numbers"));
+  EXPECT_THAT(failure("modes", wasteful), HasSubstr("LibTorch's random numbers"));
 }
 
 TEST(ModelChecks, FindTrainingThatItsSeedDoesNotDecide) {
@@ -116,7 +117,7 @@ TEST(ModelChecks, FindTrainingThatItsSeedDoesNotDecide) {
     const double noise = self.is_training() ? self.count++ : 0;
     return NamedTensors{{"logits", self.sound(batch, pass).at("logits") + noise}};
   };
-  EXPECT_THAT(failure("modes", unsteady), HasSubstr("in training, the same seed twice"));
+  EXPECT_THAT(failure("modes", unsteady), mentions("in training", "same seed"));
 }
 
 TEST(ModelChecks, FindWhatIsNotSaved) {
@@ -126,8 +127,7 @@ TEST(ModelChecks, FindWhatIsNotSaved) {
     if (!self.kept.defined()) return outputs;
     return NamedTensors{{"logits", outputs.at("logits") - self.kept}};
   };
-  EXPECT_THAT(failure("save_and_load", keeping),
-              HasSubstr("a fresh model with the parameters and buffers of a used one"));
+  EXPECT_THAT(failure("save_and_load", keeping), mentions("fresh model", "used one"));
 }
 
 TEST(ModelChecks, FindWhatExamplesOfABatchShare) {
@@ -135,9 +135,9 @@ TEST(ModelChecks, FindWhatExamplesOfABatchShare) {
     const Tensor logits = self.sound(batch, pass).at("logits");
     return NamedTensors{{"logits", logits - logits.mean(0, true)}};
   };
-  EXPECT_THAT(failure("batch", centred),
-              AllOf(HasSubstr("under attention 'standard', made-up examples: "),
-                    HasSubstr("of example 0 of 4, against it alone")));
+  EXPECT_THAT(
+      failure("batch", centred),
+      mentions("under attention 'standard', made-up examples: ", "example 0 of 4", "alone"));
 }
 
 TEST(ModelChecks, FindPaddingThatCounts) {
@@ -158,7 +158,7 @@ TEST(ModelChecks, DoNotTryPaddingWhereThereIsNone) {
   };
   const CheckResult result = run_check("padding", subject);
   EXPECT_EQ(result.outcome, Outcome::not_applicable);
-  EXPECT_EQ(result.message, "no example that it takes is padded");
+  EXPECT_THAT(result.message, says({"padded"}));
 }
 
 /// Three of the examples of a dataset.
@@ -187,9 +187,7 @@ TEST(ModelChecks, DoWithFewExamples) {
 TEST(ModelChecks, FindParametersThatMembersShare) {
   ModelSubject subject = model_subject(
       sound_forward, [](WrongModel& model) { model.register_parameter("shared", at::ones({1})); });
-  EXPECT_THAT(failure("members", subject),
-              HasSubstr("of 2 members, 'shared' is [1] float64, expected as many times the rows of "
-                        "[1] float64"));
+  EXPECT_THAT(failure("members", subject), mentions("2 members", "'shared' is [1] float64"));
   subject.ensemble = false;
   EXPECT_EQ(run_check("members", subject).outcome, Outcome::not_applicable);
 }
@@ -208,8 +206,7 @@ TEST(ModelChecks, FindLayersThatATraceDoesNotReach) {
     silent.trace = nullptr;
     return self.sound(batch, silent);
   };
-  EXPECT_THAT(failure("trace", untraced),
-              HasSubstr("layer 0 was built 1 times and recorded 0 times"));
+  EXPECT_THAT(failure("trace", untraced), mentions("layer 0", "built 1 times", "recorded 0 times"));
   const auto changed = [](WrongModel& self, const Batch& batch, ForwardPass& pass) {
     const double more = pass.trace == nullptr ? 0 : 1;
     return NamedTensors{{"logits", self.sound(batch, pass).at("logits") + more}};
@@ -236,8 +233,7 @@ TEST(ModelChecks, FindLayersThatPlacesDoNotReach) {
   const auto first_alone = [](std::int64_t layer, std::int64_t length) {
     return layer == 0 ? at::zeros({1, length, 1}) : Tensor();
   };
-  EXPECT_THAT(failure("places", placing(first_alone)),
-              HasSubstr("places of layer 1's queries are not given, others are"));
+  EXPECT_THAT(failure("places", placing(first_alone)), mentions("layer 1's queries", "not given"));
 }
 
 TEST(ModelChecks, FindPlacesOfOtherShapes) {
@@ -247,7 +243,7 @@ TEST(ModelChecks, FindPlacesOfOtherShapes) {
     return at::zeros({1, length, layer + 1});
   };
   EXPECT_THAT(failure("places", placing(growing)),
-              HasSubstr("places of layer 1's queries are [1, 6, 2] float32, those before have 1"));
+              mentions("layer 1's queries", "[1, 6, 2] float32", "have 1"));
   const auto infinite = [](std::int64_t, std::int64_t length) {
     return at::full({1, length, 1}, INFINITY);
   };
@@ -259,7 +255,7 @@ TEST(ModelChecks, FindPlacesThatChange) {
     return at::full({1, length, 1}, double(++*calls));
   };
   EXPECT_THAT(failure("places", placing(moving)),
-              HasSubstr("the same batch again: places of layer 0's queries"));
+              mentions("same batch again", "layer 0's queries"));
 }
 
 /// Running sums of the tokens, which go on where a batch continues another: [B, L, 4].
@@ -288,14 +284,13 @@ TEST(ModelChecks, FindWhatIsCarriedWrongly) {
   const auto forgetful = [](WrongModel&, const Batch& batch, ForwardPass& pass) {
     return summed(batch, pass, /*detached=*/true, 0.5);
   };
-  EXPECT_THAT(failure("carried", forgetful),
-              HasSubstr("a batch that continues another, against the second half of both as one"));
+  EXPECT_THAT(failure("carried", forgetful), mentions("continues another", "second half"));
   const auto attached = [](WrongModel& self, const Batch& batch, ForwardPass& pass) {
     Batch grown = batch;
     grown.fields.set("series", batch.fields.at("series") * self.head().weight.sum());
     return summed(grown, pass, /*detached=*/false);
   };
-  EXPECT_THAT(failure("carried", attached), HasSubstr("carried 'sum' holds the graph; detach it"));
+  EXPECT_THAT(failure("carried", attached), mentions("carried 'sum'", "detach it"));
 }
 
 TEST(ModelChecks, FindABatchThatIsWrittenTo) {
@@ -317,9 +312,7 @@ TEST(ModelChecks, FindAChangeOfTheProcess) {
 TEST(ModelChecks, FindAChangeOfTheProcessByAConstructor) {
   const auto meddling =
       model_subject(sound_forward, [](WrongModel&) { ::setenv("ATTNLAB_TEST_MEDDLED", "1", 1); });
-  EXPECT_EQ(
-      failure("process_state", meddling),
-      "building it, or what it is tried with, changes the environment's ATTNLAB_TEST_MEDDLED");
+  EXPECT_THAT(failure("process_state", meddling), says({"building it", "ATTNLAB_TEST_MEDDLED"}));
   EXPECT_EQ(std::getenv("ATTNLAB_TEST_MEDDLED"), nullptr);
 }
 
@@ -332,19 +325,18 @@ TEST(ModelChecks, FindMemoryThatIsNotGivenBack) {
     kept.push_back(std::make_unique<char[]>(1000));
     return self.sound(batch, pass);
   };
-  EXPECT_THAT(failure("memory", keeping), HasSubstr("a forward and backward pass keeps 1"));
+  EXPECT_THAT(failure("memory", keeping), mentions("forward and backward", "keeps 1"));
   const auto evaluating = [](WrongModel& self, const Batch& batch, ForwardPass& pass) {
     if (!self.is_training()) kept.push_back(std::make_unique<char[]>(1000));
     return self.sound(batch, pass);
   };
-  EXPECT_THAT(failure("memory", evaluating), HasSubstr("a forward pass in evaluation keeps 1"));
+  EXPECT_THAT(failure("memory", evaluating), HasSubstr("in evaluation keeps 1"));
 }
 
 TEST(ModelChecks, SayWhichFieldCannotBeMadeUp) {
   ModelSubject subject = model_subject(sound_forward);
   subject.takes = {"molecule"};
-  EXPECT_THAT(failure("outputs", subject),
-              HasSubstr("no examples can be made up for the field 'molecule'; name an experiment"));
+  EXPECT_THAT(failure("outputs", subject), mentions("'molecule'", "name an experiment"));
 }
 
 }  // namespace

@@ -7,12 +7,15 @@
 #include <set>
 #include <vector>
 
+#include "tests/support/message_of.h"
 #include "tests/unit/conformance/sound_outcome.h"
 #include "tests/unit/conformance/wrong_task.h"
 
 namespace attnlab::conformance::task_checks_test {
 namespace {
 
+using attnlab::testing::mentions;
+using attnlab::testing::says;
 using ::testing::AllOf;
 using testing::failure;
 using ::testing::HasSubstr;
@@ -87,8 +90,7 @@ TEST(TaskChecks, MakeUpProblemsOfRowsAlongAnAxis) {
 TEST(TaskChecks, FindALossThatIsNotAScalar) {
   Otherwise many;
   many.loss = [](const NamedTensors& outputs, const Batch&) { return outputs.at("logits").sum(1); };
-  EXPECT_THAT(failure("loss", many),
-              HasSubstr("the loss of 1 examples is [1] float64, expected a scalar"));
+  EXPECT_THAT(failure("loss", many), mentions("1 examples", "[1] float64", "scalar"));
 }
 
 TEST(TaskChecks, FindALossWithoutGradients) {
@@ -101,7 +103,7 @@ TEST(TaskChecks, FindALossWithoutGradients) {
   constant.loss = [](const NamedTensors& outputs, const Batch&) {
     return outputs.at("logits").sum() * 0;
   };
-  EXPECT_THAT(failure("loss", constant), HasSubstr("does not depend on the model"));
+  EXPECT_THAT(failure("loss", constant), HasSubstr("not depend on the model"));
 }
 
 TEST(TaskChecks, FindALossOfOtherRandomNumbers) {
@@ -119,8 +121,7 @@ TEST(TaskChecks, FindMetricsThatAreNotStated) {
     all.pop_back();
     return all;
   };
-  EXPECT_THAT(failure("metrics", fewer),
-              HasSubstr("gives 'top5', which metrics() does not state; there is accuracy, nll"));
+  EXPECT_THAT(failure("metrics", fewer), mentions("'top5'", "metrics()", "accuracy, nll"));
 }
 
 TEST(TaskChecks, FindMetricsThatNobodyGives) {
@@ -129,8 +130,7 @@ TEST(TaskChecks, FindMetricsThatNobodyGives) {
     all.push_back({"f1", Better::higher, "share"});
     return all;
   };
-  EXPECT_THAT(failure("metrics", more),
-              HasSubstr("states 'f1', which neither evaluate() nor conclude() gives"));
+  EXPECT_THAT(failure("metrics", more), mentions("'f1'", "neither", "conclude()"));
 }
 
 TEST(TaskChecks, FindAFirstMetricWithoutDirection) {
@@ -149,7 +149,7 @@ TEST(TaskChecks, FindAShareThatIsNone) {
     metrics["accuracy"] = 100 * (0.5 + metrics["accuracy"]);
     return metrics;
   };
-  EXPECT_THAT(failure("metrics", percent), HasSubstr("its unit is a share: from 0 to 1"));
+  EXPECT_THAT(failure("metrics", percent), mentions("a share", "from 0 to 1"));
 }
 
 TEST(TaskChecks, FindMeansOfBatchesThatCountAlike) {
@@ -166,7 +166,7 @@ TEST(TaskChecks, FindMeansOfBatchesThatCountAlike) {
     for (auto& [name, value] : sums) value /= count;
     return sums;
   };
-  EXPECT_THAT(failure("batches", means), HasSubstr("in batches of 5, against all in one"));
+  EXPECT_THAT(failure("batches", means), HasSubstr("batches of 5"));
 }
 
 TEST(TaskChecks, FindALossThatDoesNotFall) {
@@ -193,8 +193,7 @@ TEST(TaskChecks, FindASumThatIsWeighedAsAMean) {
     return classification_loss(outputs.at("logits"), batch.fields.at("class"), 0) *
            static_cast<double>(batch.size);
   };
-  EXPECT_THAT(failure("weights", sum),
-              HasSubstr("weight() must count the terms that the loss is the mean of"));
+  EXPECT_THAT(failure("weights", sum), mentions("weight()", "terms"));
   Otherwise nothing;
   nothing.weight = [](const Batch&) { return 0.0; };
   EXPECT_THAT(failure("weights", nothing), HasSubstr("expected a number above 0"));
@@ -211,9 +210,8 @@ TEST(TaskChecks, FindLabelsThatAreBentIntoRange) {
   bent.loss = [](const NamedTensors& outputs, const Batch& batch) {
     return classification_loss(outputs.at("logits"), batch.fields.at("class").clamp(0, 4), 0);
   };
-  EXPECT_THAT(
-      failure("labels", bent),
-      HasSubstr("'class' 5 of 5 categories, in training was accepted; expected a DataError"));
+  EXPECT_THAT(failure("labels", bent),
+              mentions("'class'", "5 of 5 categories", "in training", "DataError"));
 }
 
 TEST(TaskChecks, FindLabelsThatEndInAnotherError) {
@@ -230,7 +228,7 @@ TEST(TaskChecks, FindLabelsThatEndInAnotherError) {
 TEST(TaskChecks, NameAParameterThatTheLossDoesNotReach) {
   Otherwise idle;
   idle.prepare = [](WrongTask& task) { task.register_parameter("idle", at::ones({2})); };
-  EXPECT_THAT(failure("parameters", idle), HasSubstr("the loss does not depend on idle"));
+  EXPECT_THAT(failure("parameters", idle), HasSubstr("not depend on idle"));
 }
 
 TEST(TaskChecks, FindWhatIsNotSaved) {
@@ -276,15 +274,13 @@ TEST(TaskChecks, FindAChangeOfTheProcess) {
     at::set_num_threads(at::get_num_threads() + 1);
     return task.sound_step(step);
   };
-  EXPECT_THAT(failure("process_state", meddling), HasSubstr("a step and an evaluation change"));
+  EXPECT_THAT(failure("process_state", meddling), HasSubstr("step and an evaluation"));
 }
 
 TEST(TaskChecks, FindAChangeOfTheProcessByAConstructor) {
   Otherwise meddling;
   meddling.prepare = [](WrongTask&) { ::setenv("ATTNLAB_TEST_MEDDLED", "1", 1); };
-  EXPECT_EQ(
-      failure("process_state", meddling),
-      "building it, or what it is tried with, changes the environment's ATTNLAB_TEST_MEDDLED");
+  EXPECT_THAT(failure("process_state", meddling), says({"building it", "ATTNLAB_TEST_MEDDLED"}));
   EXPECT_EQ(std::getenv("ATTNLAB_TEST_MEDDLED"), nullptr);
 }
 
@@ -313,8 +309,7 @@ TEST(TaskChecks, FindAMetricThatIsNoWord) {
     metrics[0].unit = "share\nforged";
     return metrics;
   };
-  EXPECT_THAT(failure("metrics", forging),
-              HasSubstr("metrics() states 'share\nforged' as a name or a unit"));
+  EXPECT_THAT(failure("metrics", forging), mentions("metrics()", "'share\nforged'"));
 }
 
 TEST(TaskChecks, SayWhatCannotBeMadeUp) {
@@ -322,9 +317,7 @@ TEST(TaskChecks, SayWhatCannotBeMadeUp) {
   subject.takes = {"boxes"};
   const CheckResult result = run_check("loss", subject);
   EXPECT_EQ(result.outcome, Outcome::failed);
-  EXPECT_THAT(
-      result.message,
-      HasSubstr("no problem can be made up for what it takes as 'boxes'; name an experiment"));
+  EXPECT_THAT(result.message, mentions("'boxes'", "name an experiment"));
 }
 
 }  // namespace

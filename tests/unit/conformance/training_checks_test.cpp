@@ -1,10 +1,13 @@
 // What the checks of training_checks.cpp find.
 #include <c10/core/GradMode.h>
 
+#include "tests/support/message_of.h"
 #include "tests/unit/conformance/wrong_attention.h"
 
 namespace attnlab::conformance::training_checks_test {
 namespace {
+
+using attnlab::testing::mentions;
 
 /// Standard attention that adds a loss.
 Wrong::Attend adding(std::function<Tensor(const In&)> loss) {
@@ -24,13 +27,13 @@ TEST(ConformanceKit, TakesLossesThatTrain) {
 
 TEST(ConformanceKit, FindsLossesThatDoNotTrain) {
   EXPECT_THAT(failure("losses", adding([](const In& in) { return in.keys.detach().mean(); })),
-              HasSubstr("the loss 'spread' has no graph; do not detach"));
+              mentions("'spread'", "no graph", "detach"));
   EXPECT_THAT(failure("losses", adding([](const In& in) { return (in.keys.mean() * 0).log(); })),
               HasSubstr("the loss 'spread' at [] is "));
   EXPECT_THAT(failure("losses", adding([](const In& in) {
                         return at::ones({}, in.keys.options()).requires_grad_() * 2;
                       })),
-              HasSubstr("no gradient flows to inputs or parameters"));
+              mentions("no gradient", "inputs or parameters"));
 }
 
 TEST(ConformanceKit, FindsLossesThatChangeTheOutput) {
@@ -40,8 +43,7 @@ TEST(ConformanceKit, FindsLossesThatChangeTheOutput) {
     context.losses->add("spread", in.keys.square().mean());
     return out * 1.001;
   };
-  EXPECT_THAT(failure("losses", attend),
-              StartsWith("no extras, asked for losses, against not: output of layer 0"));
+  EXPECT_THAT(failure("losses", attend), mentions("asked for losses", "output of layer 0"));
 }
 
 /// Standard attention with a parameter, and something done after each step.
@@ -81,17 +83,17 @@ TEST(ConformanceKit, FindsStepsThatDoHarm) {
   EXPECT_THAT(failure("after_step", stepping([](Stepping& self, const StepFacts& facts) {
                         self.scale.div_(static_cast<double>(facts.step));
                       })),
-              HasSubstr("layer 0: scale, after three steps at "));
+              mentions("layer 0: scale", "three steps"));
   EXPECT_THAT(failure("after_step", stepping([](Stepping& self, const StepFacts&) {
                         self.named_parameters();
                         static_cast<torch::nn::Module&>(self).register_buffer(
                             "more" + std::to_string(self.named_buffers().size()), at::zeros({1}));
                       })),
-              HasSubstr("after_step adds or removes parameters or buffers"));
+              mentions("after_step", "parameters or buffers"));
   static int calls = 0;
   EXPECT_THAT(failure("after_step",
                       stepping([](Stepping& self, const StepFacts&) { self.scale.add_(++calls); })),
-              HasSubstr("against a second module of the same seed"));
+              mentions("second module", "same seed"));
 }
 
 }  // namespace

@@ -1,18 +1,19 @@
 // What the checks of visibility_checks.cpp find.
+#include "tests/support/message_of.h"
 #include "tests/unit/conformance/wrong_attention.h"
 
 namespace attnlab::conformance::visibility_checks_test {
 namespace {
+
+using attnlab::testing::mentions;
 
 TEST(ConformanceKit, FindsACausalRuleThatIsIgnored) {
   const auto attend = [](Wrong& self, In in, Context& context) {
     in.visible.causal = false;
     return self.sound(in, context);
   };
-  EXPECT_THAT(
-      failure("causality", attend),
-      StartsWith("no extras, causal, tokens from key 1 on replaced: earlier rows of layer 0 "
-                 "at ["));
+  EXPECT_THAT(failure("causality", attend),
+              mentions("causal", "from key 1 on", "earlier rows of layer 0"));
 }
 
 /// The causal rule as a pair mask, `shift` keys further on.
@@ -36,9 +37,8 @@ TEST(ConformanceKit, FindsATokenThatDoesNotSeeItself) {
   const auto attend = [](Wrong& self, const In& in, Context& context) {
     return self.sound(with_shifted_future(in, -1), context);
   };
-  EXPECT_THAT(
-      failure("causality", attend),
-      AllOf(HasSubstr("the pair [query, key] = [0, 0] is visible"), HasSubstr("has no influence")));
+  EXPECT_THAT(failure("causality", attend),
+              AllOf(HasSubstr("[0, 0] is visible"), HasSubstr("has no influence")));
 }
 
 TEST(ConformanceKit, FindsALeakThroughThePreviousLayer) {
@@ -61,10 +61,8 @@ TEST(ConformanceKit, FindsAWindowThatIsTooWide) {
     if (in.visible.window > 0) ++in.visible.window;
     return self.sound(in, context);
   };
-  EXPECT_THAT(
-      failure("window", attend),
-      AllOf(StartsWith("window 1, B 2, Lq 4, Lk 4, layer 0: the pair [b, h, query, key] = "),
-            HasSubstr("is hidden, yet")));
+  EXPECT_THAT(failure("window", attend),
+              AllOf(StartsWith("window 1,"), mentions("Lq 4, Lk 4", "layer 0", "is hidden, yet")));
 }
 
 TEST(ConformanceKit, FindsAWindowThatIsTooNarrow) {
@@ -81,15 +79,14 @@ TEST(ConformanceKit, FindsAPairMaskReadTheWrongWayRound) {
     if (in.visible.pairs.defined()) in.visible.pairs = in.visible.pairs.logical_not();
     return self.sound(in, context);
   };
-  EXPECT_THAT(failure("pair_mask", attend), HasSubstr("is hidden, yet the value has a derivative"));
+  EXPECT_THAT(failure("pair_mask", attend), mentions("is hidden", "has a derivative"));
 }
 
 TEST(ConformanceKit, FindsHiddenValuesThatComeInWithoutAGradient) {
   const auto attend = [](Wrong& self, const In& in, Context& context) {
     return self.sound(in, context) + in.values.detach().mean(2, true);
   };
-  EXPECT_THAT(failure("pair_mask", attend),
-              AllOf(HasSubstr("value 0 replaced: rows that do not see it, layer 0 at")));
+  EXPECT_THAT(failure("pair_mask", attend), mentions("value 0 replaced", "layer 0 at"));
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ TEST(FieldName, HasNoEmptyPart) {
   for (const char* name : {"", "@node", "x@", "x@>node", "x@edge>", "x>node", "@", ">", "x@a@b",
                            "x@a>b>c", "x@a>b@c"}) {
     EXPECT_THAT(message_of<DataError>([&] { parse_field_name(name); }),
-                HasSubstr("'" + std::string(name) + "' is not a field's name"));
+                HasSubstr("'" + std::string(name) + "' is not a field"));
   }
 }
 

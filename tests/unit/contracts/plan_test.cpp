@@ -8,8 +8,7 @@
 namespace attnlab::plan_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
+using attnlab::testing::mentions;
 using testing::message_of;
 using Numbers = std::vector<std::int64_t>;
 
@@ -144,8 +143,7 @@ TEST(DefaultPlan, RefusesAnExampleThatTheBudgetCannotHold) {
   PlanRequest request = training(1);
   request.budget = 6;
   EXPECT_THAT(message_of<DataError>([&] { Sets(10).plan(request); }),
-              AllOf(HasSubstr("example 6 of the train split costs 7"),
-                    HasSubstr("train.batching.budget (6)")));
+              mentions("example 6", "train split", "costs 7", "train.batching.budget (6)"));
 }
 
 TEST(DefaultPlan, IsAFunctionOfTheRequest) {

@@ -457,9 +457,7 @@ TEST(DetectionTask, RefusesTwoNamesOfOneMetric) {
     return std::string();
   };
   EXPECT_EQ(refusal({"cat", "dog"}), "");
-  EXPECT_NE(
-      refusal({"base", "dog"}).find("two of its classes and groups have the metric ap50_base"),
-      std::string::npos);
+  EXPECT_NE(refusal({"base", "dog"}).find("metric ap50_base"), std::string::npos);
   EXPECT_NE(refusal({"big dog", "big_dog"}).find("ap50_big_dog"), std::string::npos);
 }
 

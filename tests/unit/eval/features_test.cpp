@@ -11,6 +11,7 @@
 namespace attnlab::features_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::message_of;
@@ -153,14 +154,14 @@ TEST_F(Tables, RefuseClassesThatAreNotThereAndFeaturesThatAreNoNumbers) {
     return message_of<DataError>([&] { training_features(evaluation_, reader); });
   };
   classes_ = {0, 0, 0};
-  EXPECT_THAT(refusal(), HasSubstr("class 1 of 'toy' has no training example"));
+  EXPECT_THAT(refusal(), mentions("class 1", "'toy'", "no training example"));
   data_.class_names = {"cat", "dog"};
   EXPECT_THAT(refusal(), HasSubstr("class \"dog\" of 'toy'"));
   classes_ = {0, 2, 1};
-  EXPECT_THAT(refusal(), HasSubstr("the train split of 'toy' has class 2, and there are 2"));
+  EXPECT_THAT(refusal(), mentions("train split", "'toy'", "class 2"));
   classes_ = {0, 1, 0};
   x_ = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_THAT(refusal(), HasSubstr("features of the train split of 'toy' are not numbers"));
+  EXPECT_THAT(refusal(), mentions("train split", "'toy'", "not numbers"));
 }
 
 }  // namespace

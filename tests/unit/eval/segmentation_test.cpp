@@ -16,6 +16,7 @@
 namespace attnlab::segmentation_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::message_of;
@@ -82,12 +83,12 @@ TEST(SegmentationCounts, RefuseLabelsBeyondTheClasses) {
                 count_answers(at::tensor({0, 2}, at::kLong), at::tensor({0, 1}, at::kLong),
                               confusion, "label_map");
               }),
-              HasSubstr("label_map: the batch has the label 2, which is not below 2"));
+              mentions("label_map:", "label 2", "below 2"));
   EXPECT_EQ(confusion.sum().item<std::int64_t>(), 0) << "nothing of it was counted";
   EXPECT_THAT(message_of<ShapeError>([&] {
                 count_answers(at::zeros({2}, at::kLong), at::zeros({3}, at::kLong), confusion, "x");
               }),
-              HasSubstr("x: expected int64 of the answers' shape [3]"));
+              mentions("x:", "int64", "[3]"));
   EXPECT_THAT(message_of<Error>([&] {
                 segmentation_metrics(confusion, {"a", "b"});
               }),
@@ -109,7 +110,7 @@ TEST(SegmentationNames, AreWordsOfMetrics) {
   EXPECT_THAT(class_words(data, "semantic_segmentation"), ElementsAre("traffic_sign", "car"));
   data.class_names = {"car"};
   EXPECT_THAT(message_of<DataError>([&] { class_words(data, "semantic_segmentation"); }),
-              HasSubstr("'streets' has no classes with names; semantic_segmentation tells"));
+              mentions("'streets'", "names", "semantic_segmentation"));
 }
 
 TEST(DiceLoss, IsThatOfPlainLoops) {

@@ -12,6 +12,7 @@
 namespace attnlab::token_writer_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::message_of;
@@ -76,7 +77,7 @@ TEST(DrawToken, RefusesScoresThatAreNoNumbers) {
                     draw_token(at::tensor({1.0, odd, 2.0}, at::kDouble),
                                {.temperature = temperature}, random);
                   }),
-                  HasSubstr("scores of what follows are not finite numbers"));
+                  mentions("scores", "not finite"));
     }
   }
   const Tensor hidden = at::tensor({-kInfinite, 2.0, -kInfinite}, at::kDouble);
@@ -116,8 +117,7 @@ TEST(TokenWriter, RefusesAModelThatDoesNotSayWhatFollows) {
   Counting model;
   model.mute = true;
   TokenWriter writer(model, at::kCPU, {}, Random(1));
-  EXPECT_THAT(message_of<DataError>([&] { writer.read({1}); }),
-              HasSubstr("does not predict the next token"));
+  EXPECT_THAT(message_of<DataError>([&] { writer.read({1}); }), HasSubstr("which token"));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 namespace attnlab::ensembles_test {
 namespace {
 
+using attnlab::testing::says;
 using nlohmann::json;
 using testing::made_manifest;
 using testing::write_plugin;
@@ -36,26 +37,21 @@ class Ensembles : public ::testing::Test {
 
 TEST_F(Ensembles, AreForModelsAndTasksThatSaySo) {
   EXPECT_EQ(obstacle("", {}), "");
-  EXPECT_EQ(obstacle("model", {{"ensemble", false}}),
-            "model 'model' does not hold several members");
-  EXPECT_EQ(obstacle("task", {{"ensemble", false}}),
-            "task 'task' does not promise that its losses are its steps");
+  EXPECT_THAT(obstacle("model", {{"ensemble", false}}), says({"model 'model'", "several members"}));
+  EXPECT_THAT(obstacle("task", {{"ensemble", false}}), says({"task 'task'", "losses"}));
 }
 
 TEST_F(Ensembles, AreNotForFieldsWithAnAxis) {
-  EXPECT_EQ(obstacle("dataset", {{"gives", {"x", "x@node"}}}),
-            "dataset 'dataset' gives 'x@node', of uneven rows");
+  EXPECT_THAT(obstacle("dataset", {{"gives", {"x", "x@node"}}}), says({"'dataset'", "'x@node'"}));
 }
 
 TEST_F(Ensembles, AreNotForStepsInPartsBudgetsAndMeans) {
   EXPECT_EQ(obstacle("", {}, "train: {accumulate: 2}"), "train.accumulate is above 1");
   EXPECT_EQ(obstacle("", {}, "train: {parts: 2}"), "train.parts is above 1");
-  EXPECT_EQ(obstacle("", {}, "train: {batching: {budget: 9}}"),
-            "train.batching.budget makes batches of uneven size");
-  EXPECT_EQ(obstacle("", {}, "train: {average: {decay: 0.9}}"),
-            "train.average keeps means of the weights");
-  EXPECT_EQ(obstacle("", {}, "train: {attention_losses: {entropy: 0.1}}"),
-            "train.attention_losses weighs one loss of a layer, not one for each member");
+  EXPECT_THAT(obstacle("", {}, "train: {batching: {budget: 9}}"), says({"train.batching.budget"}));
+  EXPECT_THAT(obstacle("", {}, "train: {average: {decay: 0.9}}"), says({"train.average"}));
+  EXPECT_THAT(obstacle("", {}, "train: {attention_losses: {entropy: 0.1}}"),
+              says({"train.attention_losses"}));
 }
 
 }  // namespace

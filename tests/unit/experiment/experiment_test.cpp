@@ -54,7 +54,7 @@ TEST_F(ExperimentTest, LabelsAnAttentionAsItIsAsked) {
             "mine");
   EXPECT_THAT(refusal("{schema: 1, model: vit, attention: {use: quest, as: a/b}, task: sorting, "
                       "dataset: pictures}"),
-              EndsWith("attention.as: expected a word without slashes"));
+              mentions("attention.as:", "slashes"));
 }
 
 TEST_F(ExperimentTest, ReportsTheProblemsOfAllPartsAtOnce) {
@@ -91,25 +91,24 @@ TEST_F(ExperimentTest, ReadsTrainingAndEvaluationsBesideAPartThatIsWrong) {
                     "train: {epochs: 2000000000}\n"
                     "evaluate: {fog: {sett: {dataset: {root: x}}}}\n");
               }),
-              AllOf(HasSubstr("f.yaml:2:19: model: unknown key 'dmi'"),
-                    HasSubstr("f.yaml:6:17: train.epochs: 2000000000 is more than"),
-                    HasSubstr("f.yaml:7:18: evaluate.fog: unknown key 'sett' of an evaluation")));
+              mentions("f.yaml:2:19: model: unknown key 'dmi'",
+                       "f.yaml:6:17: train.epochs: 2000000000 is more than",
+                       "f.yaml:7:18:", "evaluate.fog:", "'sett'"));
 }
 
 TEST_F(ExperimentTest, AsksForThePartsThatAreMissing) {
   const std::string message = refusal("{schema: 1, model: vit, attention: 5, task: {lr: 1}}");
-  EXPECT_THAT(message, HasSubstr("the experiment has no 'dataset'; add dataset: {use: NAME} "
-                                 "(attnlab list dataset shows names)"));
+  EXPECT_THAT(message, mentions("no 'dataset'", "dataset: {use: NAME}", "attnlab list dataset"));
   EXPECT_THAT(message, HasSubstr("task: expected {use: NAME, options...} (attnlab list task"));
   EXPECT_THAT(refusal("schema: 1\nmodel: ???\n"), HasSubstr("f.yaml:2:8: model: expected {use: "));
 }
 
 TEST_F(ExperimentTest, WantsTheSchemaItKnows) {
   EXPECT_THAT(refusal("{model: vit, attention: quest, task: sorting, dataset: pictures}"),
-              HasSubstr("f.yaml:1:1: schema: an experiment needs a value (int in [1, 1])"));
+              mentions("f.yaml:1:1:", "schema:", "needs a value"));
   EXPECT_THAT(
       refusal("{schema: 2, model: vit, attention: quest, task: sorting, dataset: pictures}"),
-      HasSubstr("f.yaml:1:10: schema: 2 is out of range; expected int in [1, 1]"));
+      mentions("f.yaml:1:10:", "schema:", "2 is out of range", "[1, 1]"));
 }
 
 TEST_F(ExperimentTest, RefusesAModelOnDataThatItCannotTake) {
@@ -130,18 +129,17 @@ TEST_F(ExperimentTest, RefusesATaskWhoseInputNobodyGives) {
   write_plugin(folder, "d.so", made_manifest(Kind::dataset, "d"));
   const Node composed =
       parse_yaml("{schema: 1, model: encoder, attention: a, task: boxes, dataset: d}", "f.yaml");
-  EXPECT_EQ(message_of<ConfigError>(
-                [&] { resolve_experiment(composed, catalogue_of(folder.path()), "x"); }),
-            "f.yaml:1:49: task 'boxes' takes 'boxes', which nothing gives: model 'encoder' gives "
-            "embedding; dataset 'd' gives nothing");
+  EXPECT_THAT(message_of<ConfigError>(
+                  [&] { resolve_experiment(composed, catalogue_of(folder.path()), "x"); }),
+              says({"f.yaml:1:49:", "'boxes' takes 'boxes'", "nothing gives",
+                    "'encoder' gives embedding", "'d' gives nothing"}));
 }
 
 TEST_F(ExperimentTest, RefusesAnAttentionWithoutATraitThatTheModelNeeds) {
   const std::string tokens = "{schema: 1, model: lm, task: sorting, dataset: texts, attention: ";
   EXPECT_EQ(resolve(tokens + "standard}").attention.name, "standard");
   EXPECT_THAT(refusal(tokens + "quest}"),
-              EndsWith("attention 'quest' does not honour 'causal', which model 'lm' needs; choose "
-                       "another attention"));
+              mentions("'quest'", "'causal'", "'lm'", "choose another attention"));
 }
 
 TEST_F(ExperimentTest, RefusesABatchThatDoesNotDivide) {
@@ -151,13 +149,13 @@ TEST_F(ExperimentTest, RefusesABatchThatDoesNotDivide) {
 
 TEST_F(ExperimentTest, RefusesToComputeLayersAgainOfAModelThatCannot) {
   EXPECT_THAT(refusal(kImages + "train: {recompute: layers}\n"),
-              HasSubstr("f.yaml:6:20: train.recompute: model 'vit' has no layers"));
+              mentions("f.yaml:6:20:", "train.recompute:", "'vit'", "no layers"));
   EXPECT_EQ(hash(kImages + "train: {recompute: none}\n"), hash(kImages));
 }
 
 TEST_F(ExperimentTest, RefusesANameThatIsNoFoldersName) {
-  EXPECT_THAT(refusal(kImages + "name: a/b\n"), EndsWith("name: expected a word without slashes"));
-  EXPECT_THAT(refusal(kImages + "name: [a]\n"), EndsWith("name: expected a string, found [a]"));
+  EXPECT_THAT(refusal(kImages + "name: a/b\n"), mentions("name:", "slashes"));
+  EXPECT_THAT(refusal(kImages + "name: [a]\n"), mentions("name:", "a string", "found [a]"));
 }
 
 // ---- trace
@@ -208,11 +206,12 @@ TEST_F(ExperimentTest, MakesOnePartByItselfWithEveryDefault) {
   EXPECT_EQ(part.path, parts().folder() / "plugins/vit.so");
   EXPECT_EQ(to_flow(part.options), "{dim: 8, note: \"\", rates: [0.5]}");
   EXPECT_EQ(part_of(Kind::model, "vit", {}, parts().catalogue()).options.at("dim").text(), "64");
-  EXPECT_EQ(message_of<ConfigError>([&] {
-              part_of(Kind::model, "vit", parse_yaml("{dmi: 8, dim: 0}", "o"), parts().catalogue());
-            }),
-            "o:1:2: model: unknown key 'dmi' of model 'vit'; did you mean 'dim'?\n"
-            "o:1:15: model.dim: 0 is out of range; expected int >= 1");
+  EXPECT_THAT(message_of<ConfigError>([&] {
+                part_of(Kind::model, "vit", parse_yaml("{dmi: 8, dim: 0}", "o"),
+                        parts().catalogue());
+              }),
+              says_lines({{"o:1:2:", "model:", "'dmi'", "'vit'", "'dim'"},
+                          {"o:1:15:", "model.dim:", "0 is out of range", ">= 1"}}));
   EXPECT_THROW(part_of(Kind::model, "vot", {}, parts().catalogue()), PluginError);
 }
 
@@ -408,14 +407,13 @@ TEST(FindComposition, SuggestsNearNamesAndRefusesAmbiguousOnes) {
   folder.write("configs/suites/b/twice.yaml", "");
   const InFolder inside(folder.path());
   EXPECT_THAT(message_of<ConfigError>([] { find_composition("quikc", "suites"); }),
-              AllOf(StartsWith("quikc: there is no such file, and no composition of that name in "
-                               "suites of configs, "),
-                    EndsWith("; did you mean 'quick'?")));
-  EXPECT_EQ(message_of<ConfigError>([] { find_composition("twice", "suites"); }),
-            "twice: the name stands for several files: configs/suites/b/twice.yaml, "
-            "configs/suites/twice.yaml; give the path");
-  EXPECT_EQ(message_of<ConfigError>([] { find_composition("gone/x.yaml", "suites"); }),
-            "gone/x.yaml: there is no such file");
+              AllOf(StartsWith("quikc:"), EndsWith("; did you mean 'quick'?"),
+                    mentions("no composition", "suites of configs")));
+  EXPECT_THAT(message_of<ConfigError>([] { find_composition("twice", "suites"); }),
+              says({"twice:", "several files",
+                    "configs/suites/b/twice.yaml, configs/suites/twice.yaml", "give the path"}));
+  EXPECT_THAT(message_of<ConfigError>([] { find_composition("gone/x.yaml", "suites"); }),
+              says({"gone/x.yaml:", "no such file"}));
 }
 
 }  // namespace

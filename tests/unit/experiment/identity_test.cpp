@@ -122,8 +122,9 @@ TEST_F(IdentityTest, CoversThePluginsThatChooseTheEpoch) {
   EXPECT_NE(before.hash(), identity_of(experiment(), "").hash());
   change_file("sorting");
   judged.task.path = judged.model.path;  // the experiment's own stays the same
-  EXPECT_THAT(changes_between(before, identity_of(judged, "")),
-              ::testing::Contains("the file of judging task 'sorting' changed"));
+  EXPECT_THAT(
+      changes_between(before, identity_of(judged, "")),
+      ::testing::Contains(::testing::AllOf(HasSubstr("judging"), HasSubstr("'sorting' changed"))));
 }
 
 TEST_F(IdentityTest, CoversTheFileThatParametersBeginWith) {
@@ -143,7 +144,7 @@ TEST_F(IdentityTest, NamesThePlaceOfAFileThatIsNotThere) {
   const Place place = begun.resolved.at("init").at("from").place();
   ASSERT_FALSE(place.str().empty());
   EXPECT_THAT(message_of<ConfigError>([&] { identity_of(begun, ""); }),
-              AllOf(StartsWith(place.str() + ": init.from: there is no file '" + lost + "'"),
+              AllOf(StartsWith(place.str() + ": init.from: "), HasSubstr("'" + lost + "'"),
                     HasSubstr("give the path of another")));
 }
 
@@ -151,10 +152,9 @@ TEST_F(IdentityTest, SaysWhatChanged) {
   const Identity before = identity_of(experiment(), "d1");
   change_file("quest");
   change_file("vit");
-  EXPECT_THAT(
-      changes_between(before, identity_of(experiment(), "d2")),
-      ElementsAre("the file of attention 'quest' changed", "the file of model 'vit' changed",
-                  "the data of dataset 'pictures' changed"));
+  EXPECT_THAT(changes_between(before, identity_of(experiment(), "d2")),
+              ElementsAre(HasSubstr("'quest' changed"), HasSubstr("'vit' changed"),
+                          mentions("data", "'pictures' changed")));
   EXPECT_THAT(changes_between(before, before), IsEmpty());
   const Identity unknown = identity_of(experiment(), "");
   EXPECT_THAT(changes_between(before, unknown), Not(Contains(HasSubstr("data"))))

@@ -11,6 +11,7 @@
 
 #include "framework/base/files.h"
 #include "framework/base/sha256.h"
+#include "tests/support/message_of.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/unprivileged.h"
 
@@ -18,6 +19,7 @@ namespace attnlab::installed_test {
 namespace {
 
 namespace fs = std::filesystem;
+using attnlab::testing::mentions;
 using ::testing::HasSubstr;
 
 class InstalledTest : public ::testing::Test {
@@ -64,8 +66,7 @@ TEST_F(InstalledTest, AreFoundThroughTheirLinks) {
 
 TEST_F(InstalledTest, AreNotUsedOnceAltered) {
   temp_.write("store/sharp.so", "other code");
-  EXPECT_THAT(answer(library_),
-              HasSubstr("was altered since it was installed as acme/sharp 1.0.0"));
+  EXPECT_THAT(answer(library_), mentions("was altered", "acme/sharp 1.0.0"));
 }
 
 TEST_F(InstalledTest, AreNotUsedUnsignedWhereThePolicyRefusesThat) {
@@ -82,7 +83,7 @@ TEST_F(InstalledTest, AreNotUsedWhereThePolicyIsWrong) {
   temp_.write(".config/attnlab/policy.yaml", "unsinged: refuse\n");
   EXPECT_THAT(answer(library_), HasSubstr("unknown key 'unsinged'"));
   temp_.write(".config/attnlab/policy.yaml", "unsigned: refuze\n");
-  EXPECT_THAT(answer(library_), HasSubstr("policy.yaml:1:11: expected refuse, ask or allow"));
+  EXPECT_THAT(answer(library_), mentions("policy.yaml:1:11:", "refuse, ask or allow"));
 }
 
 TEST_F(InstalledTest, AreNotUsedOnceTheirKeyIsRevoked) {
@@ -105,8 +106,7 @@ TEST_F(InstalledTest, AreNotUsedWhereRevocationsCannotBeRead) {
   fs::permissions(temp_ / ".config/attnlab/keys", fs::perms::none);
   const testing::Unprivileged user(temp_.path());
   if (!user.works()) GTEST_SKIP() << "needs another user than the superuser";
-  EXPECT_THAT(answer(library_),
-              HasSubstr("keys/known.json: cannot be looked at: Permission denied"));
+  EXPECT_THAT(answer(library_), mentions("keys/known.json:", "Permission denied"));
 }
 
 TEST_F(InstalledTest, AreNotUsedFromTheStoreWithoutTheirRecord) {

@@ -44,8 +44,8 @@ TEST(Keys, AreSuggestedFromDeeperDownFirst) {
   const Schema keys = experiment_keys(Node(), parts.catalogue());
   EXPECT_EQ(suggest_key("lr", keys), "; did you mean 'train.optimizer.lr'?");
   EXPECT_EQ(suggest_key("tarin", keys), "; did you mean 'train'?");
-  EXPECT_EQ(suggest_key("train.optimizer.lr", keys),
-            "; dots are for the command line, in a file write train: {optimizer: {lr: ...}}");
+  EXPECT_THAT(suggest_key("train.optimizer.lr", keys),
+              says({"command line", "train: {optimizer: {lr: ...}}"}));
 }
 
 TEST(Keys, AreWhatAnExperimentIsCheckedAgainst) {
@@ -112,27 +112,22 @@ TEST(Problems, OfComposingAndOfOptionsComeTogether) {
       kImages + "train: {epochs: 0, lr: 1, batch_size: \"${train.epohcs}\"}\nseeds-: [1]\n");
   const std::string message =
       message_of<ConfigError>([&] { load_experiment(file, {"model.dmi=3"}, parts.catalogue()); });
-  EXPECT_EQ(message,
-            file +
-                ":7:1: 'seeds-' removes 'seeds', which is not there; there is schema, model, "
-                "attention, task, dataset, train\n" +
-                file +
-                ":6:39: ${train.epohcs}: there is no 'epohcs' in 'train'; did you mean 'epochs'?\n"
-                "argument 'model.dmi=3': model: unknown key 'dmi' of model 'vit'; did you mean "
-                "'dim'?\n" +
-                file + ":6:20: train: unknown key 'lr' of train; did you mean 'optimizer.lr'?\n" +
-                file + ":6:17: train.epochs: 0 is out of range; expected int >= 1");
+  EXPECT_THAT(message,
+              says_lines({{file + ":7:1:", "'seeds-'", "'seeds'"},
+                          {file + ":6:39:", "${train.epohcs}", "'epohcs'", "'train'", "'epochs'"},
+                          {"'model.dmi=3'", "model:", "'dmi'", "'vit'", "'dim'"},
+                          {file + ":6:20:", "train:", "'lr'", "'optimizer.lr'"},
+                          {file + ":6:17:", "train.epochs:", "0 is out of range", ">= 1"}}));
 }
 
 TEST(Problems, ThatFollowFromAMissingFileAreNotListed) {
   const MadeParts parts;
   const std::string file =
       parts.folder().write("lost.yaml", "extends: [gone.yaml, lost.yaml]\nx: ${model.dim}\n");
-  EXPECT_EQ(message_of<ConfigError>([&] { load_experiment(file, {"y"}, parts.catalogue()); }),
-            file + ":1:11: " + parts.folder().path() +
-                "/gone.yaml: cannot read: No such file or directory\n" + file +
-                ":1:22: extends itself: " + file + " -> " + file +
-                "\nargument 'y': expected key=value");
+  EXPECT_THAT(message_of<ConfigError>([&] { load_experiment(file, {"y"}, parts.catalogue()); }),
+              says_lines({{file + ":1:11:", "/gone.yaml:", "cannot read", "No such file"},
+                          {file + ":1:22:", "extends itself", file + " -> " + file},
+                          {"'y'", "key=value"}}));
 }
 
 TEST(Problems, OfAValueThatMustBeGivenAreTheSameForEveryType) {
@@ -147,7 +142,7 @@ TEST(Problems, OfAValueThatMustBeGivenAreTheSameForEveryType) {
       says_lines({{"f.yaml:6:17:", "train.epochs:", "a value must be given", "int >= 1"},
                   {"f.yaml:6:32:", "train.schedule:", "a value must be given", "map of options"}}));
   EXPECT_THAT(refusal("trace: {record: ???}\n"),
-              StartsWith("f.yaml:6:17: trace.record: a value must be given here (list of "));
+              AllOf(StartsWith("f.yaml:6:17: trace.record:"), HasSubstr("must be given")));
 }
 
 TEST(Experiments, TakeNothingForTheDefaultOfNameAndSeedsToo) {

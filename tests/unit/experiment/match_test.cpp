@@ -109,8 +109,8 @@ TEST_F(MatchTest, LeavesAloneWhatIsEqualAlready) {
 
 TEST_F(MatchTest, NamesTheNearestTwoWhereNoneIsNearEnough) {
   const std::string message = refusal("{hold: parameters, by: model.dim, within: 0.005}");
-  EXPECT_THAT(message, StartsWith(temp_ / "s.yaml:4:8: match: attention 'quest' of experiment"));
-  EXPECT_THAT(message, HasSubstr("cannot have the 4096 parameters of 'standard' within 0.5 %"));
+  EXPECT_THAT(message, AllOf(StartsWith(temp_ / "s.yaml:4:8: match: "), HasSubstr("'quest'")));
+  EXPECT_THAT(message, mentions("4096 parameters", "'standard'", "within 0.5 %"));
   EXPECT_THAT(message, HasSubstr("model.dim=57 gives 4061 (-0.854 %)"));
   EXPECT_THAT(message, HasSubstr("model.dim=58 gives 4205 (+2.66 %)"));
 }
@@ -127,23 +127,21 @@ TEST_F(MatchTest, RefusesWhatIsNoNumberOfTheModel) {
   EXPECT_THAT(refusal("{hold: parameters, by: model.dmi}"), HasSubstr("did you mean 'model.dim'"));
   EXPECT_THAT(refusal("{hold: parameters, by: model.note}"), HasSubstr("there is model.dim"));
   EXPECT_THAT(refusal("{hold: parameters, by: train.epochs}"),
-              HasSubstr("'train.epochs' is not an option of the model"));
+              mentions("'train.epochs'", "option of the model"));
   EXPECT_THAT(refusal("{hold: parameters, by: model.dim, step: 0.5}"),
-              HasSubstr("match.step: 0.5 is not a whole number"));
+              mentions("match.step:", "0.5", "whole number"));
 }
 
 TEST_F(MatchTest, RefusesAStepThatLeavesNothingToTry) {
   EXPECT_THAT(refusal("{by: model.dim, step: 5000}"),
-              HasSubstr("match.step: no multiple of 5000 can be tried for model.dim, which is "
-                        "64"));
+              mentions("match.step:", "5000", "model.dim", "is 64"));
   EXPECT_THAT(refusal("{by: model.dim}\nset: {model: {dim: 900719925474099300}}"),
-              HasSubstr("match.step: 1 is too fine for model.dim, which is "));
+              mentions("match.step:", "1 is too fine", "model.dim"));
 }
 
 TEST_F(MatchTest, ChecksItsSectionAsOptionsAreChecked) {
   EXPECT_THAT(refusal("{hold: parameter, by: model.dim}"), HasSubstr("s.yaml:4:15"));
-  EXPECT_THAT(refusal("{hold: parameters}"),
-              HasSubstr("s.yaml:4:8: match.by: a suite needs a value"));
+  EXPECT_THAT(refusal("{hold: parameters}"), mentions("s.yaml:4:8:", "match.by:", "needs a value"));
 }
 
 TEST_F(MatchTest, TellsWhatToDoWhereAModelRefusesAValue) {
@@ -168,7 +166,7 @@ TEST_F(MatchTest, LaysItsValuesOverTheCellsWithTheirOrigin) {
   EXPECT_EQ(quest.model.options.at("dim").as_int(), 57);
   EXPECT_EQ(quest.model.options.at("note").text(), "57") << "references see the matched value";
   EXPECT_THAT(origins_text(quest.resolved),
-              HasSubstr("match of parameters with standard: model.dim = 57\n"));
+              mentions("match of parameters", "standard: model.dim = 57\n"));
   EXPECT_NE(suite.cells[0].folder.path(), suite.cells[2].folder.path());
 }
 
@@ -199,8 +197,8 @@ TEST_F(MatchTest, IsPartOfTheAttentionForAComparison) {
   EXPECT_EQ(found[0].key, "model.note");
   const std::vector<ConfigDifference> matched = matched_values(runs);
   ASSERT_EQ(matched.size(), 1U);
-  EXPECT_EQ(matched[0].text(),
-            "small: model.dim is 57 in quest (seeds 0, 1); 64 in standard (seeds 0, 1)");
+  EXPECT_THAT(matched[0].text(), says({"small:", "model.dim", "57 in quest (seeds 0, 1)",
+                                       "64 in standard (seeds 0, 1)"}));
 }
 
 TEST_F(MatchTest, OfOneAttentionsSeedsMustAgree) {

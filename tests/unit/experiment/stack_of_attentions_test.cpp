@@ -55,9 +55,8 @@ TEST(LayerChoice, RefusesKeysOfAnotherForm) {
     EXPECT_THAT(message_of<ConfigError>([&] {
                   parse_layer_choice(key, {"f.yaml", 3, 4});
                 }),
-                AllOf(StartsWith("f.yaml:3:4: attention.layers: '" + std::string(key) +
-                                 "' chooses no layers; write first, last, every_4"),
-                      HasSubstr("layers count from 0")))
+                AllOf(StartsWith("f.yaml:3:4: attention.layers: '" + std::string(key) + "'"),
+                      HasSubstr("every_4"), HasSubstr("layers count from 0")))
         << key;
   }
   std::string long_one = "0";
@@ -172,12 +171,12 @@ TEST_F(StackTest, IsCalledByItsMechanismsUnlessItHasALabel) {
   EXPECT_EQ(label("{use: quest, as: mine, layers: {last: standard}}"), "mine");
   EXPECT_EQ(name_problem(label("{use: quest, layers: {first: standard}}")), "");
   EXPECT_THAT(refusal("{use: quest, layers: {last: {use: standard, as: a/b}}}"),
-              EndsWith("attention.layers.last.as: expected a word without slashes"));
+              mentions("attention.layers.last.as:", "slashes"));
   const std::string word(150, 'w');
   EXPECT_THAT(refusal("{use: quest, layers: {first: {use: quest, as: " + word +
                       "}, last: {use: quest, as: 2" + word + "}}}"),
               AllOf(StartsWith("f.yaml:5:18: attention: 'quest+2www"),
-                    EndsWith("is too long to be a file's name; name it: attention.as")));
+                    mentions("too long", "attention.as")));
 }
 
 TEST_F(StackTest, HasOneLabelHoweverItIsWritten) {
@@ -211,15 +210,15 @@ TEST_F(StackTest, TakesCompositionsOfAttentionsByTheirNames) {
   EXPECT_EQ(other.attention.label, "standard+soft");
   EXPECT_EQ(label("{use: soft, layers: {last: standard}}"), "soft+standard");
   EXPECT_THAT(refusal("{use: standard, layers: {last: mixed}}"),
-              HasSubstr("mixed.yaml:2:9: attention.layers.last: a layer has one mechanism"));
+              mentions("mixed.yaml:2:9:", "attention.layers.last:", "one mechanism"));
 }
 
 // ---- mistakes
 
 TEST_F(StackTest, NamesBothPlacesOfALayerThatTwoKeysName) {
-  EXPECT_EQ(refusal("{use: quest, layers: {0-3: quest, 2: standard}}"),
-            "f.yaml:5:46: attention.layers.2: names layer 2, which attention.layers.0-3 names, too "
-            "(f.yaml:5:34); a layer has one mechanism: take it out of one of them");
+  EXPECT_THAT(refusal("{use: quest, layers: {0-3: quest, 2: standard}}"),
+              says({"f.yaml:5:46:", "attention.layers.2:", "layer 2", "attention.layers.0-3",
+                    "f.yaml:5:34"}));
   for (const char* both : {"first: quest, 0: quest", "every_2: quest, every_4: quest",
                            "every_2: quest, every_3: quest, 5: standard",
                            "first+last: quest, 0-1: quest", "every_4: quest, 7: quest"}) {
@@ -233,19 +232,18 @@ TEST_F(StackTest, FindsWhatDependsOnTheNumberOfLayersWhenThatIsKnown) {
   const Part stack = resolve("{use: quest, layers: {last: quest, 5: standard}}").attention;
   EXPECT_EQ(mechanism_of(stack, 5, 8).name, "standard");
   EXPECT_EQ(mechanism_of(stack, 7, 8).layers.key, "last");
-  EXPECT_EQ(message_of<ConfigError>([&] { mechanism_of(stack, 0, 6); }),
-            "f.yaml:5:34: attention.layers.last: names layer 5, which attention.layers.5 names, "
-            "too (f.yaml:5:47); a layer has one mechanism: take it out of one of them");
-  EXPECT_EQ(message_of<ConfigError>([&] { mechanism_of(stack, 0, 3); }),
-            "f.yaml:5:47: attention.layers.5: there is no layer 5 in a stack of 3; name some of 0 "
-            "to 2, or make it deeper");
+  EXPECT_THAT(message_of<ConfigError>([&] { mechanism_of(stack, 0, 6); }),
+              says({"f.yaml:5:34:", "attention.layers.last:", "layer 5", "attention.layers.5",
+                    "f.yaml:5:47"}));
+  EXPECT_THAT(message_of<ConfigError>([&] { mechanism_of(stack, 0, 3); }),
+              says({"f.yaml:5:47:", "attention.layers.5:", "no layer 5", "stack of 3", "0 to 2"}));
   const Part every = resolve("{use: quest, layers: {every_4: quest, every_6: quest}}").attention;
   EXPECT_EQ(mechanism_of(every, 3, 8).layers.key, "every_4");
   EXPECT_THAT(message_of<ConfigError>([&] { mechanism_of(every, 0, 12); }),
               HasSubstr("attention.layers.every_6: names layer 11, which"));
-  EXPECT_EQ(message_of<ConfigError>([&] { mechanism_of(every, 0, 5); }),
-            "f.yaml:5:50: attention.layers.every_6: chooses no layer of a stack of 5; take a "
-            "smaller number, or make it deeper");
+  EXPECT_THAT(message_of<ConfigError>([&] { mechanism_of(every, 0, 5); }),
+              says({"f.yaml:5:50:", "attention.layers.every_6:", "no layer", "stack of 5",
+                    "smaller number"}));
 }
 
 TEST_F(StackTest, SaysEverythingThatIsWrongInEachLayer) {
@@ -256,13 +254,12 @@ TEST_F(StackTest, SaysEverythingThatIsWrongInEachLayer) {
                           {"attention.layers.4: expected {use: NAME, options...}"},
                           {"attention.layers.5: expected {use: NAME, options...}"},
                           {"attention.layers.first.eps: 2"},
-                          {"attention.layers.last: unknown key 'eps' of attention 'standard'"},
+                          {"attention.layers.last:", "'eps'", "'standard'"},
                           {"attention.layers: 'x' chooses no layers"}}));
-  EXPECT_EQ(refusal("{use: quest, layers: [standard]}"),
-            "f.yaml:5:33: attention.layers: expected a map like {every_4: standard}, found "
-            "[standard]");
+  EXPECT_THAT(refusal("{use: quest, layers: [standard]}"),
+              says({"f.yaml:5:33:", "attention.layers:", "{every_4: standard}", "[standard]"}));
   EXPECT_THAT(refusal("{use: quest, layers: {last: {use: standard, layers: {first: quest}}}}"),
-              says({"f.yaml:5:64:", "attention.layers.last: a layer has one mechanism"}));
+              says({"f.yaml:5:64:", "attention.layers.last:", "one mechanism"}));
   EXPECT_THAT(message_of<ConfigError>([&] {
                 parts().resolve(
                     "{schema: 1, model: {use: vit, layers: {first: vit}}, attention: quest, task: "
@@ -280,15 +277,15 @@ std::string on_tokens(const std::string& attention) {
 
 TEST_F(StackTest, HonoursTheModelsNeedsInEveryLayer) {
   EXPECT_EQ(parts().resolve(on_tokens("{use: standard, layers: {last: standard}}")).name, "made");
-  EXPECT_EQ(message_of<IncompatibleError>([&] {
-              parts().resolve(on_tokens("{use: standard, layers: {last: {use: quest}}}"));
-            }),
-            "f.yaml:5:49: attention 'quest' of attention.layers.last does not honour 'causal', "
-            "which model 'lm' needs; choose another attention");
+  EXPECT_THAT(message_of<IncompatibleError>([&] {
+                parts().resolve(on_tokens("{use: standard, layers: {last: {use: quest}}}"));
+              }),
+              says({"f.yaml:5:49:", "'quest'", "attention.layers.last", "'causal'", "'lm'",
+                    "choose another attention"}));
   EXPECT_THAT(message_of<IncompatibleError>(
                   [&] { parts().resolve(on_tokens("{use: quest, layers: {last: quest}}")); }),
-              says_lines({{"f.yaml:5:18: attention 'quest' does not honour 'causal'"},
-                          {"attention 'quest' of attention.layers.last does not honour"}}));
+              says_lines({{"f.yaml:5:18:", "'quest'", "'causal'"},
+                          {"'quest'", "attention.layers.last", "not honour"}}));
 }
 
 /// Attentions that need the causal rule: `recurrent`, which has a choice, and `strict`.
@@ -329,18 +326,15 @@ class OrderedTest : public ::testing::Test {
 };
 
 TEST_F(OrderedTest, IsRefusedForAModelWithoutTheCausalRule) {
-  EXPECT_EQ(refusal("recurrent"),
-            "f.yaml:1:57: attention 'recurrent' needs the causal rule, which model 'vit' does not "
-            "have; set attention.both_ways to true, or choose another");
-  EXPECT_EQ(refusal("strict"),
-            "f.yaml:1:57: attention 'strict' needs the causal rule, which model 'vit' does not "
-            "have; choose another")
+  EXPECT_THAT(refusal("recurrent"),
+              says({"f.yaml:1:57:", "'recurrent'", "causal rule", "'vit'", "attention.both_ways"}));
+  EXPECT_THAT(refusal("strict"),
+              says({"f.yaml:1:57:", "'strict'", "causal rule", "'vit'", "choose another"}))
       << "its option of that name is not a choice";
   EXPECT_THAT(refusal("{use: strict, both_ways: true}"), EndsWith("; choose another"));
-  EXPECT_EQ(refusal("{use: free, layers: {last: recurrent}}"),
-            "f.yaml:1:84: attention 'recurrent' of attention.layers.last needs the causal rule, "
-            "which model 'vit' does not have; set attention.layers.last.both_ways to true, or "
-            "choose another");
+  EXPECT_THAT(refusal("{use: free, layers: {last: recurrent}}"),
+              says({"f.yaml:1:84:", "'recurrent'", "causal rule", "'vit'",
+                    "attention.layers.last.both_ways"}));
 }
 
 TEST_F(OrderedTest, IsTakenWithTheRuleAndWhereItReadsBothWays) {
@@ -398,7 +392,7 @@ TEST_F(StackTest, KnowsTheKeysOfEachLayer) {
                           HasSubstr("f.yaml:1:80  0.5\n")));
   const Experiment experiment = resolve("{use: standard, layers: {last: quest}}");
   EXPECT_THAT(origins_text(experiment.resolved),
-              HasSubstr("default of attention 'quest': attention.layers.last.eps = 1e-12\n"));
+              mentions("default of attention 'quest'", "attention.layers.last.eps = 1e-12\n"));
 }
 
 TEST_F(StackTest, IsChangedByEvaluationsWhoseLabelsMeanNothing) {
@@ -446,8 +440,8 @@ TEST(StackPlugins, AreAllPartOfARunsIdentityAndLock) {
   const Identity now = identity_of(parts.resolve(text), "d");
   EXPECT_NE(now.hash(), before.hash());
   EXPECT_THAT(changes_between(before, now),
-              ElementsAre("the file of attention.layers.first 'quest' changed",
-                          "the file of attention.layers.last 'quest' changed"));
+              ElementsAre(mentions("attention.layers.first", "'quest' changed"),
+                          mentions("attention.layers.last", "'quest' changed")));
 }
 
 TEST(StackPlugins, ThatJudgeEpochsAreOnlyOthers) {

@@ -50,8 +50,8 @@ TEST(TrainOptions, RefuseSizesThatOverflow) {
 
 TEST(TrainOptions, RefuseRatesThatAreNotFinite) {
   EXPECT_THAT(problems("optimizer: {lr: .inf}"),
-              ElementsAre("f.yaml:1:17: train.optimizer.lr: .inf is not finite; expected float >= "
-                          "0"));
+              ElementsAre(mentions("f.yaml:1:17:", "train.optimizer.lr:", ".inf is not finite",
+                                   "float >= 0")));
   EXPECT_THAT(problems("optimizer: {lr: .nan}"), ::testing::SizeIs(1));
 }
 
@@ -71,13 +71,13 @@ TEST(TrainOptions, HoldGroupsByNamesOfTheUsersChoice) {
 }
 
 TEST(TrainOptions, RefuseWhatTheChosenOptimiserDoesNotRead) {
-  EXPECT_THAT(problems("optimizer: {use: adamw, momentum: 0.9, nesterov: true}"),
-              ElementsAre("f.yaml:1:35: train.optimizer.momentum: 'adamw' does not read it, only "
-                          "sgd; leave it out, or choose one of these",
-                          "f.yaml:1:50: train.optimizer.nesterov: 'adamw' does not read it, only "
-                          "sgd; leave it out, or choose one of these"));
+  EXPECT_THAT(
+      problems("optimizer: {use: adamw, momentum: 0.9, nesterov: true}"),
+      ElementsAre(
+          mentions("f.yaml:1:35:", "train.optimizer.momentum:", "'adamw' does not read", "sgd"),
+          mentions("f.yaml:1:50:", "train.optimizer.nesterov:", "'adamw' does not read", "sgd")));
   EXPECT_THAT(problems("optimizer: {use: sgd, beta1: 0.8}"),
-              ElementsAre(HasSubstr("'sgd' does not read it, only adamw, radam, adam, lamb")));
+              ElementsAre(mentions("'sgd' does not read", "only adamw, radam, adam, lamb")));
   EXPECT_THAT(problems("optimizer: {use: adam, max_grad_norm: 2}"), ElementsAre(HasSubstr("lamb")));
   EXPECT_THAT(problems("optimizer: {use: sgd, beta1: 0.90, max_grad_norm: 1.0, momentum: 0.9}"),
               IsEmpty())
@@ -85,11 +85,10 @@ TEST(TrainOptions, RefuseWhatTheChosenOptimiserDoesNotRead) {
 }
 
 TEST(TrainOptions, RefuseWhatTheChosenScheduleDoesNotRead) {
-  EXPECT_THAT(problems("schedule: {shape: cosine, milestones: [3], power: 2}"),
-              ElementsAre(HasSubstr("train.schedule.milestones: 'cosine' does not read it, only "
-                                    "step"),
-                          HasSubstr("train.schedule.power: 'cosine' does not read it, only "
-                                    "polynomial")));
+  EXPECT_THAT(
+      problems("schedule: {shape: cosine, milestones: [3], power: 2}"),
+      ElementsAre(mentions("train.schedule.milestones:", "'cosine' does not read", "only step"),
+                  mentions("train.schedule.power:", "'cosine' does not read", "only polynomial")));
   EXPECT_THAT(problems("schedule: {shape: constant, min_lr: 0.1, warmup_lr: 0.2}"), IsEmpty());
 }
 
@@ -103,33 +102,29 @@ TEST(TrainOptions, RefuseContradictionsAllAtOnceEachWithItsPlace) {
                "schedule: {shape: onecycle, warmup_epochs: 2, pct_start: 0.1}\n"
                "average: {end: 1}\n"),
       ElementsAre(
-          "f.yaml:2:13: train.accumulate: 3 does not divide train.batch_size 10",
-          "f.yaml:6:21: train.optimizer.weight_decay_end: -0.5 is neither -1 nor at least 0",
-          "f.yaml:5:13: train.optimizer.nesterov: needs momentum; set train.optimizer.momentum "
-          "above 0",
-          "f.yaml:8:16: train.optimizer.groups.a.match: names no parameters; write patterns like "
-          "[\"backbone.*\"]",
-          "f.yaml:9:29: train.optimizer.groups.b.epochs: holds no epoch: the end, 2, is not above "
-          "the first, 2",
+          mentions("f.yaml:2:13:", "train.accumulate:", "3 does not divide", "train.batch_size 10"),
+          mentions("f.yaml:6:21:", "train.optimizer.weight_decay_end:", "-0.5"),
+          mentions("f.yaml:5:13:", "train.optimizer.nesterov:", "train.optimizer.momentum"),
+          mentions("f.yaml:8:16:", "train.optimizer.groups.a.match:", "[\"backbone.*\"]"),
+          mentions("f.yaml:9:29:", "train.optimizer.groups.b.epochs:", "no epoch", "2"),
           "f.yaml:10:29: train.optimizer.groups.c.epochs: expected two numbers, [first, end)",
-          "f.yaml:11:35: train.optimizer.groups.d.weight_decay: -0.1 is neither -1 nor at least 0",
-          "f.yaml:12:29: train.optimizer.groups.e.epochs: the first epoch is 0",
-          "f.yaml:13:44: train.schedule.warmup_epochs: train.schedule.pct_start says how long "
-          "'onecycle' rises, too; set one of the two",
-          "f.yaml:14:16: train.average.end: no mean is kept without train.average.decay; set that "
-          "too"));
+          mentions("f.yaml:11:35:", "train.optimizer.groups.d.weight_decay:", "-0.1"),
+          mentions("f.yaml:12:29:", "train.optimizer.groups.e.epochs:", "first epoch is 0"),
+          mentions("f.yaml:13:44:", "train.schedule.warmup_epochs:", "train.schedule.pct_start",
+                   "'onecycle'"),
+          mentions("f.yaml:14:16:", "train.average.end:", "train.average.decay")));
 }
 
 TEST(TrainOptions, RefusePartsThatProcessesCannotShareOut) {
   EXPECT_THAT(problems("{parts: 8, processes: 4}"), IsEmpty());
   EXPECT_THAT(problems("{parts: 8, batch_size: 4, batching: {budget: 100}}"), IsEmpty());
+  EXPECT_THAT(problems("{parts: 6}"),
+              ElementsAre(mentions("f.yaml:1:9:", "train.parts:", "6 is not a power of two")));
   EXPECT_THAT(
-      problems("{parts: 6}"),
-      ElementsAre("f.yaml:1:9: train.parts: 6 is not a power of two; take 1, 2, 4, 8, ..."));
-  EXPECT_THAT(problems("{parts: 8, batch_size: 4}"),
-              ElementsAre(HasSubstr("f.yaml:1:9: train.parts: 8 is more than train.batch_size 4")));
+      problems("{parts: 8, batch_size: 4}"),
+      ElementsAre(mentions("f.yaml:1:9:", "train.parts:", "8 is more", "train.batch_size 4")));
   EXPECT_THAT(problems("{parts: 8, accumulate: 2}"),
-              ElementsAre(HasSubstr("train.parts: train.accumulate cuts the batch, too")));
+              ElementsAre(mentions("train.parts:", "train.accumulate cuts")));
   for (const char* count : {"3", "6", "16"}) {
     EXPECT_THAT(problems(fmt::format("{{parts: 8, processes: {}}}", count)),
                 ElementsAre(::testing::AllOf(HasSubstr("f.yaml:1:23: train.processes: "),
@@ -146,7 +141,7 @@ TEST(TrainOptions, AskForWhatAScheduleNeeds) {
               ElementsAre(EndsWith("expected epochs in rising order")));
   EXPECT_THAT(problems("schedule: {shape: step, milestones: [3, 5.5]}"), IsEmpty());
   EXPECT_THAT(problems("schedule: {shape: inverse_root}"),
-              ElementsAre(HasSubstr("falls from the end of the warm-up on")));
+              ElementsAre(HasSubstr("end of the warm-up")));
   EXPECT_THAT(problems("schedule: {shape: inverse_root, warmup_steps: 4000}"), IsEmpty());
   EXPECT_THAT(problems("schedule: {shape: onecycle, warmup_epochs: 2}"), IsEmpty());
   EXPECT_THAT(problems("schedule: {warmup_steps: 10, warmup_epochs: 2}"),

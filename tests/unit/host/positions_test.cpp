@@ -8,6 +8,7 @@
 namespace attnlab::positions_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::message_of;
@@ -61,11 +62,11 @@ TEST(PositionsKey, CountsForTheHashAndIsLeftOutWhereItAsksForNothing) {
 
 TEST(PositionsKey, NamesWhatIsWrongWithItsPlace) {
   EXPECT_THAT(refusal("{use: standard, positions: rotery}"),
-              AllOf(StartsWith("f.yaml:3:39: attention.positions.use: 'rotery' is not one of"),
+              AllOf(StartsWith("f.yaml:3:39: attention.positions.use:"), HasSubstr("'rotery'"),
                     HasSubstr("did you mean 'rotary'?")));
   EXPECT_THAT(refusal("{use: standard, positions: {use: rotary, base: 0}}"),
-              AllOf(StartsWith("f.yaml:3:59: attention.positions.base: 0 is out of range"),
-                    HasSubstr("expected float in [1, ")));
+              AllOf(StartsWith("f.yaml:3:59: attention.positions.base:"),
+                    HasSubstr("0 is out of range"), HasSubstr("expected float in [1, ")));
   EXPECT_THAT(refusal("{use: standard, positions: {use: alibi, base: 100}}"),
               AllOf(StartsWith("f.yaml:3:52: attention.positions.base:"), HasSubstr("'alibi'"),
                     HasSubstr("leave it out")));
@@ -78,18 +79,16 @@ TEST(PositionsKey, NamesWhatIsWrongWithItsPlace) {
                     HasSubstr("make it larger")));
   EXPECT_THAT(refusal("{use: standard, positions: [rotary]}"),
               HasSubstr("attention.positions: expected a map"));
-  EXPECT_THAT(
-      refusal("{use: standard, layers: {last: {use: quest, positions: rotary}}}"),
-      AllOf(HasSubstr("attention.layers.last: a layer has one mechanism"), HasSubstr("positions")));
+  EXPECT_THAT(refusal("{use: standard, layers: {last: {use: quest, positions: rotary}}}"),
+              mentions("attention.layers.last:", "one mechanism", "positions"));
 }
 
 TEST(PositionsKey, OfABiasNeedAttentionsThatHonourOne) {
   for (const char* kind : {"alibi", "t5"}) {
     EXPECT_THAT(message_of<IncompatibleError>(
                     [&] { resolved("{use: linear, positions: " + std::string(kind) + "}"); }),
-                AllOf(StartsWith("f.yaml:3:37: attention.positions:"), HasSubstr(kind),
-                      HasSubstr("attention 'linear' does not honour 'bias'"),
-                      HasSubstr("take rotary, or another attention")));
+                AllOf(StartsWith("f.yaml:3:37: attention.positions:"),
+                      mentions(kind, "'linear'", "'bias'", "take rotary, or another attention")));
     resolved("{use: quest, positions: " + std::string(kind) + "}");
   }
   EXPECT_THAT(

@@ -8,6 +8,7 @@
 namespace attnlab::projection_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::HasSubstr;
 using testing::message_of;
 using testing::registry;
@@ -42,7 +43,7 @@ TEST(ProjectionKey, NamesWhatIsWrongWithItsPlace) {
   EXPECT_THAT(message_of<ConfigError>([] {
                 resolved("{use: standard, layers: {last: {use: quest, projection: {rank: 2}}}}");
               }),
-              HasSubstr("attention.layers.last: a layer has one mechanism"));
+              mentions("attention.layers.last:", "one mechanism"));
 }
 
 TEST(ProjectionKey, ReachesTheLayersOfAModel) {

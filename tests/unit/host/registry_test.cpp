@@ -28,14 +28,17 @@ namespace attnlab::registry_test {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::EndsWith;
+using attnlab::testing::mentions;
+using attnlab::testing::says;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::message_of;
 using ::testing::StartsWith;
 using testing::TempFolder;
+using testing::Words;
 
-const std::string kRebuild = "; rebuild it with attnlab_add_plugin(), or remove the file";
+const std::string kRebuild = "attnlab_add_plugin()";
 
 const Installation& tree() {
   static const Installation installation = Installation::of_this_program();
@@ -91,8 +94,8 @@ void expect_process_untouched(int threads) {
   EXPECT_EQ(at::get_num_threads(), threads);
 }
 
-/// The whole story of one broken plugin, loaded and refused with `reason` after its path.
-void expect_refused(const std::string& name, const std::string& reason) {
+/// The whole story of one broken plugin, loaded and refused with these words after its path.
+void expect_refused(const std::string& name, const Words& reason) {
   Registry registry(catalogue_with(broken_folder()));
   const int threads = at::get_num_threads();
   at::manual_seed(7);
@@ -100,8 +103,8 @@ void expect_refused(const std::string& name, const std::string& reason) {
   at::manual_seed(7);
   const ProcessState before;
   const auto load = [&] { registry.load(Kind::attention, name); };
-  const std::string message = broken(name) + ": " + reason;
-  EXPECT_EQ(message_of<PluginError>(load), message);
+  const std::string message = message_of<PluginError>(load);
+  EXPECT_THAT(message, AllOf(StartsWith(broken(name) + ": "), says(reason)));
   EXPECT_THAT(before.changes(), IsEmpty());
   expect_process_untouched(threads);
   EXPECT_EQ(message_of<PluginError>(load), message) << "when asked again";
@@ -112,12 +115,12 @@ void expect_refused(const std::string& name, const std::string& reason) {
   expect_standard_works(registry);
 }
 
-/// A plugin that is refused by its file alone, with `reason` after its path.
+/// A plugin that is refused by its file alone, with these words after its path.
 void expect_refused_unloaded(const std::string& path, const std::string& name,
-                             const std::string& reason) {
+                             const Words& reason) {
   Registry registry(catalogue_with(fs::path(path).parent_path().string()));
-  EXPECT_EQ(message_of<PluginError>([&] { registry.load(Kind::attention, name); }),
-            path + ": " + reason);
+  EXPECT_THAT(message_of<PluginError>([&] { registry.load(Kind::attention, name); }),
+              AllOf(StartsWith(path + ": "), says(reason)));
   expect_standard_works(registry);
 }
 
@@ -178,7 +181,7 @@ TEST(ProcessState, SeesAndUndoesEveryKindOfChange) {
   at::set_num_threads(threads + 2);
   at::rand({1});
   EXPECT_THAT(before.changes(),
-              ::testing::ElementsAre("the floating-point mode (is it linked with -ffast-math?)",
+              ::testing::ElementsAre(mentions("floating-point mode", "-ffast-math"),
                                      "LibTorch's default dtype", "LibTorch's number of threads",
                                      "LibTorch's random numbers"));
   before.restore();
@@ -187,88 +190,75 @@ TEST(ProcessState, SeesAndUndoesEveryKindOfChange) {
 }
 
 TEST(BrokenPlugin, WithoutItsEntryIsRefused) {
-  expect_refused("entry_missing",
-                 "has no symbol 'attnlab_plugin'; end the plugin with ATTNLAB_PLUGIN(...)");
+  expect_refused("entry_missing", {"'attnlab_plugin'", "ATTNLAB_PLUGIN(...)"});
 }
 
 TEST(BrokenPlugin, WhoseEntryThrowsIsRefused) {
-  expect_refused("entry_throws",
-                 "its entry threw an exception: no licence server; use the entry of "
-                 "ATTNLAB_PLUGIN(...), which throws nothing");
+  expect_refused("entry_throws", {"an exception", "no licence server", "ATTNLAB_PLUGIN(...)"});
 }
 
 TEST(BrokenPlugin, WhoseEntryThrowsANumberIsRefused) {
   expect_refused("entry_throws_number",
-                 "its entry threw something that is not a std::exception; use the entry of "
-                 "ATTNLAB_PLUGIN(...), which throws nothing");
+                 {"something that is not", "std::exception", "ATTNLAB_PLUGIN(...)"});
 }
 
 TEST(BrokenPlugin, WhoseEntryReturnsNothingIsRefused) {
-  expect_refused("entry_returns_nothing",
-                 "its entry returned nothing; end it with ATTNLAB_PLUGIN(...)");
+  expect_refused("entry_returns_nothing", {"returned nothing", "ATTNLAB_PLUGIN(...)"});
 }
 
 TEST(BrokenPlugin, WhoseEntryHasNoFactoryIsRefused) {
-  expect_refused("entry_without_factory",
-                 "its entry does not say how to build the attention; end it with "
-                 "ATTNLAB_PLUGIN(...)");
+  expect_refused("entry_without_factory", {"how to build the attention", "ATTNLAB_PLUGIN(...)"});
 }
 
 TEST(BrokenPlugin, WhoseCodeHasAnotherIdIsRefused) {
-  expect_refused("other_id",
-                 "its code is attention 'broken/somebody_else', its manifest says attention "
-                 "'broken/other_id'; rebuild it with attnlab_add_plugin()");
+  expect_refused("other_id", {"code is attention 'broken/somebody_else'",
+                              "manifest says attention 'broken/other_id'", "attnlab_add_plugin()"});
 }
 
 TEST(BrokenPlugin, WhoseCodeIsOfAnotherKindIsRefused) {
   expect_refused("other_kind",
-                 "its code is model 'broken/other_kind', its manifest says attention "
-                 "'broken/other_kind'; rebuild it with attnlab_add_plugin()");
+                 {"code is model 'broken/other_kind'",
+                  "manifest says attention 'broken/other_kind'", "attnlab_add_plugin()"});
 }
 
 TEST(BrokenPlugin, WithAnUnresolvedSymbolIsRefusedBeforeItsCodeRuns) {
   expect_refused("unresolved_symbol",
-                 "cannot be loaded: undefined symbol: attnlab_test_nowhere; build it with "
-                 "attnlab_add_plugin() and link what it uses");
+                 {"undefined symbol", "attnlab_test_nowhere", "attnlab_add_plugin()"});
 }
 
-std::string changes(const std::string& what) {
-  return "changes " + what +
-         " of the whole process while it loads, which would change other parts' results; remove "
-         "that from its start-up code";
+/// The refusal of a plugin that changes these parts of the process while it loads.
+Words changes(Words what) {
+  what.insert(what.end(), {": changes", "while it loads", "start-up code"});
+  return what;
 }
 
 TEST(BrokenPlugin, ThatFlushesDenormalsIsRefused) {
 #if !defined(__x86_64__)
   GTEST_SKIP() << "the floating-point mode is watched on x86-64 alone";
 #endif
-  expect_refused("changes_float_mode",
-                 changes("the floating-point mode (is it linked with -ffast-math?)"));
+  expect_refused("changes_float_mode", changes({"the floating-point mode", "-ffast-math"}));
 }
 
 TEST(BrokenPlugin, ThatChangesTheRoundingIsRefused) {
-  expect_refused("changes_rounding",
-                 changes("the floating-point mode (is it linked with -ffast-math?)"));
+  expect_refused("changes_rounding", changes({"the floating-point mode", "-ffast-math"}));
 }
 
 TEST(BrokenPlugin, ThatChangesTheDefaultDtypeIsRefused) {
-  expect_refused("changes_default_dtype", changes("LibTorch's default dtype"));
+  expect_refused("changes_default_dtype", changes({"LibTorch's default dtype"}));
 }
 
 TEST(BrokenPlugin, ThatChangesTheThreadsIsRefused) {
-  expect_refused("changes_threads", changes("LibTorch's number of threads"));
+  expect_refused("changes_threads", changes({"LibTorch's number of threads"}));
 }
 
 TEST(BrokenPlugin, ThatDrawsRandomNumbersIsRefused) {
-  expect_refused("changes_random_numbers", changes("LibTorch's random numbers"));
+  expect_refused("changes_random_numbers", changes({"LibTorch's random numbers"}));
 }
 
 TEST(BrokenPlugin, ThatChangesItsSurroundingsIsRefusedAndTheyAreAsBefore) {
   const auto folder = std::filesystem::current_path();
-  expect_refused(
-      "changes_surroundings",
-      changes("the working folder and the umask and the locale and the environment's "
-              "ATTNLAB_TEST_STRAY and the handler of signal 10 (User defined signal 1)"));
+  expect_refused("changes_surroundings", changes({"the working folder", "the umask", "the locale",
+                                                  "ATTNLAB_TEST_STRAY", "signal 10"}));
   EXPECT_EQ(std::filesystem::current_path(), folder);
   EXPECT_NE(::umask(022), 0U);
   std::ostringstream number;
@@ -281,23 +271,22 @@ TEST(BrokenPlugin, ThatChangesItsSurroundingsIsRefusedAndTheyAreAsBefore) {
 TEST(BrokenPlugin, ThatTakesStandardInputIsRefused) {
   Registry registry(catalogue_with(broken_folder()));
   const int kept = ::dup(STDIN_FILENO);
-  EXPECT_EQ(message_of<PluginError>([&] { registry.load(Kind::attention, "takes_input"); }),
-            broken("takes_input") + ": " + changes("standard input"));
+  EXPECT_THAT(message_of<PluginError>([&] { registry.load(Kind::attention, "takes_input"); }),
+              AllOf(StartsWith(broken("takes_input") + ": "), says(changes({"standard input"}))));
   ::dup2(kept, STDIN_FILENO);
   ::close(kept);
 }
 
 TEST(BrokenPlugin, ThatStartsAProcessIsRefused) {
   Registry registry(catalogue_with(broken_folder()));
-  EXPECT_EQ(message_of<PluginError>([&] { registry.load(Kind::attention, "starts_process"); }),
-            broken("starts_process") + ": " + changes("what processes there are (a fork)"));
+  EXPECT_THAT(message_of<PluginError>([&] { registry.load(Kind::attention, "starts_process"); }),
+              AllOf(StartsWith(broken("starts_process") + ": "), says(changes({"(a fork)"}))));
   expect_standard_works(registry);
 }
 
 TEST(BrokenPlugin, ThatThrowsAfterItChangedEverythingLeavesNoTrace) {
   expect_refused("changes_everything",
-                 "its entry threw an exception: and then it gave up; use the entry of "
-                 "ATTNLAB_PLUGIN(...), which throws nothing");
+                 {"an exception", "and then it gave up", "ATTNLAB_PLUGIN(...)"});
 }
 
 // Whether the exception can be caught, or ends the process, depends on the C library and compiler.
@@ -313,9 +302,8 @@ TEST(BrokenPluginDeathTest, WhoseStaticObjectThrowsIsBlamed) {
           std::abort();
         }
       },
-      "broken_plugins/constructor_throws\\.so: threw an exception from a static object's "
-      "constructor while it was loaded(, which ends the process|: the table's file is missing); "
-      "build that object when it is first used");
+      "broken_plugins/constructor_throws\\.so: .*static object's constructor.*(ends the "
+      "process|the table's file is missing)");
 }
 
 TEST(BrokenPluginDeathTest, OfAHostileNameIsBlamedInPrintableWords) {
@@ -332,12 +320,12 @@ TEST(BrokenPluginDeathTest, OfAHostileNameIsBlamedInPrintableWords) {
           std::abort();
         }
       },
-      "/a.x1b.2J b\\.so: threw an exception from a static object's constructor");
+      "/a.x1b.2J b\\.so: .*static object's constructor");
 }
 
 TEST(BrokenPlugin, WithoutAManifestIsRefusedUnloaded) {
   expect_refused_unloaded(broken("no_manifest"), "no_manifest",
-                          "has no section .attnlab.manifest" + kRebuild);
+                          {"no section .attnlab.manifest", kRebuild});
 }
 
 TEST(BrokenPlugin, WhoseManifestIsNoJsonIsRefusedUnloaded) {
@@ -346,38 +334,35 @@ TEST(BrokenPlugin, WhoseManifestIsNoJsonIsRefusedUnloaded) {
       message_of<PluginError>([&] { registry.load(Kind::attention, "manifest_is_no_json"); });
   EXPECT_THAT(message, StartsWith(broken("manifest_is_no_json") + ": invalid manifest: "));
   EXPECT_THAT(message, HasSubstr("parse error at line 1, column 46"));
-  EXPECT_THAT(message, EndsWith(kRebuild));
+  EXPECT_THAT(message, HasSubstr(kRebuild));
   expect_standard_works(registry);
 }
 
 TEST(BrokenPlugin, WhoseManifestLacksFieldsIsRefusedUnloaded) {
   expect_refused_unloaded(broken("manifest_lacks_fields"), "manifest_lacks_fields",
-                          "invalid manifest: [json.exception.out_of_range.403] key 'version' not "
-                          "found" +
-                              kRebuild);
+                          {"invalid manifest", "'version'", kRebuild});
 }
 
 TEST(BrokenPlugin, ThatIsNoElfFileIsRefused) {
   const TempFolder folder;
   const std::string path = folder.write("textual.so", "INPUT(libnothing.so)\n");
-  expect_refused_unloaded(path, "textual", "is not an ELF file" + kRebuild);
+  expect_refused_unloaded(path, "textual", {"not an ELF file", kRebuild});
 }
 
 TEST(BrokenPlugin, ThatIsEmptyIsRefused) {
   const TempFolder folder;
-  expect_refused_unloaded(folder.write("empty.so", ""), "empty", "is not an ELF file" + kRebuild);
+  expect_refused_unloaded(folder.write("empty.so", ""), "empty", {"not an ELF file", kRebuild});
 }
 
 TEST(BrokenPlugin, ThatIsCutShortIsRefused) {
   const TempFolder folder;
   const std::string whole = twin_of_quest();
   const std::string path = folder.write("twins.so", whole.substr(0, whole.size() / 2));
-  expect_refused_unloaded(path, "twins",
-                          "is cut short: its code ends after the end of the file" + kRebuild);
+  expect_refused_unloaded(path, "twins", {"is cut short", "ends after", kRebuild});
   folder.write("twins.so", whole.substr(0, whole.size() - 1));
-  expect_refused_unloaded(path, "twins", "is cut short" + kRebuild);
+  expect_refused_unloaded(path, "twins", {"is cut short", kRebuild});
   folder.write("twins.so", whole.substr(0, 40));
-  expect_refused_unloaded(path, "twins", "is cut short: the ELF header is incomplete" + kRebuild);
+  expect_refused_unloaded(path, "twins", {"is cut short", "ELF header", kRebuild});
 }
 
 TEST(BrokenPlugin, OfAnotherHostIsRefusedWithTheCommandThatRebuildsIt) {
@@ -389,12 +374,10 @@ TEST(BrokenPlugin, OfAnotherHostIsRefusedWithTheCommandThatRebuildsIt) {
   const std::string path = folder.write("twins.so", foreign);
   const std::string build = read_stamp(tree().library()).at("build");
   expect_refused_unloaded(path, "twins",
-                          "was built for another host: build: expected " + build +
-                              ", found nothing; built: expected nothing, found " + build +
-                              "; contract: expected " + std::to_string(kContractVersion) +
-                              ", found 9; rebuild it: cmake -S SOURCE -B BUILD "
-                              "-DCMAKE_PREFIX_PATH=" +
-                              tree().root + " && cmake --build BUILD");
+                          {"another host", "build: expected " + build + ", found nothing",
+                           "built: expected nothing, found " + build,
+                           "contract: expected " + std::to_string(kContractVersion) + ", found 9",
+                           "-DCMAKE_PREFIX_PATH=" + tree().root + " && cmake --build"});
 }
 
 TEST(BrokenPlugin, OfAnotherHostLeavesItsNamesakeUsableByItsId) {
@@ -404,7 +387,7 @@ TEST(BrokenPlugin, OfAnotherHostLeavesItsNamesakeUsableByItsId) {
                         "\"contract\":" + std::to_string(kContractVersion), "\"contract\":9"));
   Registry registry(catalogue_with(folder.path()));
   EXPECT_THAT(message_of<PluginError>([&] { registry.load(Kind::attention, "quest"); }),
-              StartsWith("attention 'quest' may be attnlab/quest or foreign/quest, and "));
+              mentions("'quest'", "attnlab/quest or foreign/quest"));
   Part part = part_of(registry.catalogue(), "attnlab/quest");
   part.name = "quest";  // as a composition's part is called
   EXPECT_NE(registry.attention(part, small_shape()), nullptr);
@@ -414,35 +397,33 @@ TEST(BrokenPlugin, OfANameThatIsTakenIsRefusedAndSoIsTheOther) {
   const TempFolder folder;
   const std::string quest = tree().plugins() + "/attention/quest.so";
   const std::string copy = folder.write("anything.so", read_text(quest));
-  const std::string reason = ": attention 'quest' is provided by more than one file: " + copy +
-                             " and " + quest + "; remove or rename one of them";
+  const auto reason = mentions("'quest'", "more than one file", copy, quest, "rename one");
   Registry registry(catalogue_with(folder.path()));
   std::vector<std::string> refused;
   for (const Candidate& candidate : registry.catalogue().candidates()) {
     if (!candidate.refused.empty()) refused.push_back(candidate.refused);
   }
-  EXPECT_THAT(refused, ::testing::ElementsAre(copy + reason, quest + reason));
-  EXPECT_THAT(message_of<PluginError>([&] { registry.load(Kind::attention, "quest"); }),
-              EndsWith(reason));
+  EXPECT_THAT(refused, ::testing::ElementsAre(AllOf(StartsWith(copy), reason),
+                                              AllOf(StartsWith(quest), reason)));
+  EXPECT_THAT(message_of<PluginError>([&] { registry.load(Kind::attention, "quest"); }), reason);
   expect_standard_works(registry);
 }
 
 TEST(BrokenPlugin, WhoseFactoryThrowsIsBlamed) {
   Registry registry(catalogue_with(broken_folder()));
   const Part part = part_of(registry.catalogue(), "factory_throws");
-  EXPECT_EQ(message_of<PluginError>([&] { registry.attention(part, small_shape()); }),
-            broken("factory_throws") +
-                ": attention 'factory_throws': cannot be built: the kernel table is empty");
+  EXPECT_THAT(message_of<PluginError>([&] { registry.attention(part, small_shape()); }),
+              says({broken("factory_throws"), "'factory_throws':", "cannot be built",
+                    "the kernel table is empty"}));
   expect_standard_works(registry);
 }
 
 TEST(BrokenPlugin, WhoseFactoryThrowsANumberIsBlamed) {
   Registry registry(catalogue_with(broken_folder()));
   const Part part = part_of(registry.catalogue(), "factory_throws_number");
-  EXPECT_EQ(message_of<PluginError>([&] { registry.attention(part, small_shape()); }),
-            broken("factory_throws_number") +
-                ": attention 'factory_throws_number': cannot be built: it threw something that is "
-                "not a std::exception");
+  EXPECT_THAT(message_of<PluginError>([&] { registry.attention(part, small_shape()); }),
+              says({broken("factory_throws_number"), "'factory_throws_number':", "cannot be built",
+                    "std::exception"}));
   expect_standard_works(registry);
 }
 
@@ -452,9 +433,8 @@ TEST(BrokenPlugin, WhoseFactoryChangesTheWorkingFolderIsBlamedAndItIsAsBefore) {
   const Part part = part_of(registry.catalogue(), "changes_folder_when_built");
   const fs::path here = fs::current_path();
   EXPECT_THAT(message_of<PluginError>([&] { registry.attention(part, small_shape()); }),
-              StartsWith(broken("changes_folder_when_built") +
-                         ": attention 'changes_folder_when_built': its construction changed the "
-                         "working folder to /proc"));
+              AllOf(StartsWith(broken("changes_folder_when_built") + ": "),
+                    mentions("'changes_folder_when_built':", "working folder to /proc")));
   EXPECT_EQ(fs::current_path(), here);
   expect_standard_works(registry);
 }
@@ -462,10 +442,9 @@ TEST(BrokenPlugin, WhoseFactoryChangesTheWorkingFolderIsBlamedAndItIsAsBefore) {
 TEST(BrokenPlugin, WhoseCodeHonoursLessThanItsManifestIsBlamed) {
   Registry registry(catalogue_with(broken_folder()));
   const Part part = part_of(registry.catalogue(), "other_traits");
-  EXPECT_EQ(message_of<PluginError>([&] { registry.attention(part, small_shape()); }),
-            broken("other_traits") +
-                ": attention 'other_traits': the trait 'bias' of its code differs from its "
-                "kTraits; give both the same");
+  EXPECT_THAT(message_of<PluginError>([&] { registry.attention(part, small_shape()); }),
+              AllOf(StartsWith(broken("other_traits") + ": "),
+                    mentions("'other_traits':", "'bias'", "kTraits")));
   expect_standard_works(registry);
 }
 

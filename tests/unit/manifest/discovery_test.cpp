@@ -54,12 +54,10 @@ TEST(Catalogue, SuggestsNearNamesForOneThatIsNotThere) {
   const TempFolder folder;
   write_plugin(folder, "quest.so", made_manifest(Kind::attention, "quest"));
   const Catalogue catalogue = catalogue_of(folder.path());
-  EXPECT_EQ(message_of<PluginError>([&] { catalogue.find(Kind::attention, "qest"); }),
-            "there is no attention 'qest'; did you mean 'quest'? "
-            "(attnlab list --explain shows where was looked)");
-  EXPECT_EQ(message_of<PluginError>([&] { catalogue.find(Kind::model, "quest"); }),
-            "there is no model 'quest'; no plugin of this kind was found "
-            "(attnlab list --explain shows where was looked)");
+  EXPECT_THAT(message_of<PluginError>([&] { catalogue.find(Kind::attention, "qest"); }),
+              says({"no attention 'qest'", "'quest'", "attnlab list --explain"}));
+  EXPECT_THAT(message_of<PluginError>([&] { catalogue.find(Kind::model, "quest"); }),
+              says({"no model 'quest'", "of this kind", "attnlab list --explain"}));
 }
 
 TEST(Catalogue, KeepsTheOthersWhenSomeAreRefused) {
@@ -80,8 +78,7 @@ TEST(Catalogue, KeepsTheOthersWhenSomeAreRefused) {
               StartsWith(folder / "bad.so" + ": invalid manifest: "));
   EXPECT_THAT(candidate_of(catalogue, folder / "dangling.so").refused,
               HasSubstr("No such file or directory"));
-  EXPECT_THAT(candidate_of(catalogue, folder / "folder.so").refused,
-              HasSubstr("it is not a regular file"));
+  EXPECT_THAT(candidate_of(catalogue, folder / "folder.so").refused, HasSubstr("regular file"));
 }
 
 TEST(Catalogue, NamesFoldersThatItCannotRead) {
@@ -90,14 +87,13 @@ TEST(Catalogue, NamesFoldersThatItCannotRead) {
   write_plugin(folder, "model/m.so", made_manifest(Kind::model, "m"));
   const std::string closed = folder / "model";
   fs::permissions(closed, fs::perms::none);
-  const std::string why =
-      closed + ": this folder of plugins cannot be read: Permission denied; check its permissions";
+  const auto why = mentions(closed, "Permission denied", "permissions");
   const Unprivileged user(folder.path());
   if (!user.works()) GTEST_SKIP() << "needs another user than the superuser";
   const Catalogue catalogue = catalogue_of(folder.path());
   EXPECT_THAT(usable_names(catalogue), ElementsAre("attention good"));
-  EXPECT_EQ(candidate_of(catalogue, closed).refused, why);
-  EXPECT_THAT(message_of<PluginError>([&] { catalogue.find(Kind::model, "m"); }), HasSubstr(why));
+  EXPECT_THAT(candidate_of(catalogue, closed).refused, why);
+  EXPECT_THAT(message_of<PluginError>([&] { catalogue.find(Kind::model, "m"); }), why);
 }
 
 TEST(Catalogue, NamesFoldersBelowOneThatItCannotEnter) {
@@ -108,10 +104,8 @@ TEST(Catalogue, NamesFoldersBelowOneThatItCannotEnter) {
   if (!user.works()) GTEST_SKIP() << "needs another user than the superuser";
   const std::string place = folder / "closed/plugins";
   const Catalogue catalogue({{place, "ATTNLAB_PLUGIN_PATH", false}}, kMadeStamp);
-  EXPECT_EQ(candidate_of(catalogue, place).refused,
-            place +
-                ": this folder of plugins cannot be read: Permission denied; check its "
-                "permissions");
+  EXPECT_THAT(candidate_of(catalogue, place).refused,
+              says({place, "Permission denied", "permissions"}));
 }
 
 TEST(Catalogue, RefusesOptionsCalledAsWhatChoosesAPlugin) {
@@ -122,7 +116,7 @@ TEST(Catalogue, RefusesOptionsCalledAsWhatChoosesAPlugin) {
     write_plugin(folder, "good.so", manifest);
     const Catalogue catalogue = catalogue_of(folder.path());
     EXPECT_THAT(candidate_of(catalogue, folder / "good.so").refused,
-                HasSubstr(std::string("'") + name + "' cannot be the name of an option"));
+                mentions(std::string("'") + name + "'", "name of an option"));
     manifest["kind"] = "model";
     write_plugin(folder, "good.so", manifest);
     EXPECT_EQ(candidate_of(catalogue_of(folder.path()), folder / "good.so").refused.empty(),
@@ -178,8 +172,8 @@ TEST(Catalogue, RefusesBothFilesOfOneNameAndShowsBothPaths) {
   EXPECT_THAT(usable_names(catalogue), ElementsAre("model a")) << "kinds do not collide";
   for (const std::string& path : {a, b}) {
     const Candidate& candidate = candidate_of(catalogue, path);
-    EXPECT_EQ(candidate.refused, path + ": attention 'a' is provided by more than one file: " + a +
-                                     " and " + b + "; remove or rename one of them");
+    EXPECT_THAT(candidate.refused,
+                AllOf(StartsWith(path), mentions("'a'", "more than one file", a, b, "rename one")));
   }
   EXPECT_THAT(message_of<PluginError>([&] { catalogue.find(Kind::attention, "a"); }),
               AllOf(HasSubstr(a), HasSubstr(b)));
@@ -241,10 +235,9 @@ TEST(Catalogue, LetsNoOtherLabsPluginTakeTheNameOfARefusedOne) {
   const Catalogue catalogue = catalogue_of(folder.path());
   const std::string message =
       message_of<PluginError>([&] { catalogue.find(Kind::attention, "a"); });
-  EXPECT_THAT(message, StartsWith("attention 'a' may be other/a or lab/a, and lab/a is refused: " +
-                                  refused + ": was built for another host: "));
-  EXPECT_THAT(message, HasSubstr("; to use other/a (" + good +
-                                 "), write other/a, or remove or rename the file of lab/a"));
+  EXPECT_THAT(message, AllOf(StartsWith("attention 'a' may be other/a or lab/a"),
+                             mentions("lab/a is refused", "another host", refused)));
+  EXPECT_THAT(message, mentions("other/a (", good, "write other/a", "rename", "lab/a"));
   EXPECT_EQ(catalogue.find(Kind::attention, "other/a").path, good);
   EXPECT_THAT(message_of<PluginError>([&] { catalogue.find(Kind::attention, "lab/a"); }),
               StartsWith(refused + ": was built for another host: "));
@@ -307,9 +300,8 @@ TEST(Catalogue, NamesAWrongFolderOfTheVariable) {
     });
   };
   EXPECT_THAT(said(folder / "gone", false),
-              HasSubstr("gone: there is no such folder; correct ATTNLAB_PLUGIN_PATH"));
-  EXPECT_THAT(said(folder / "source", true),
-              HasSubstr("source: this folder holds no plugins, nor attention/"));
+              mentions("gone:", "no such folder", "ATTNLAB_PLUGIN_PATH"));
+  EXPECT_THAT(said(folder / "source", true), mentions("source:", "no plugins", "attention/"));
   EXPECT_THAT(said(folder / "empty", true), Not(HasSubstr("correct ATTNLAB_PLUGIN_PATH")));
 }
 
@@ -400,11 +392,11 @@ TEST(Catalogue, RefusesARealPluginWithAForeignValueInAnyFieldOfItsStamp) {
     const TempFolder folder;
     const std::string path = folder.write("quest.so", with_manifest(bytes, before, changed));
     const Catalogue catalogue({{folder.path(), "test", true}}, host);
-    EXPECT_EQ(message_of<PluginError>([&] { catalogue.find(Kind::attention, "quest"); }),
-              path + ": was built for another host: " + field + ": expected " + shown(value) +
-                  ", found " + shown(foreign(value)) +
-                  "; rebuild it: cmake -S SOURCE -B BUILD -DCMAKE_PREFIX_PATH=" +
-                  Installation::of_this_program().root + " && cmake --build BUILD");
+    EXPECT_THAT(message_of<PluginError>([&] { catalogue.find(Kind::attention, "quest"); }),
+                says({path + ": ", "another host", field + ": expected " + shown(value),
+                      "found " + shown(foreign(value)),
+                      "-DCMAKE_PREFIX_PATH=" + Installation::of_this_program().root +
+                          " && cmake --build"}));
   }
   EXPECT_EQ(fields.size() + 1, host.size()) << "`sdk` stands in a section of its own";
   EXPECT_THAT(fields, ::testing::IsSupersetOf({"contract", "compiler", "cxx_abi", "libtorch",
@@ -435,7 +427,7 @@ TEST(Catalogue, RefusesARealPluginOfOtherPublicHeaders) {
   folder.write("quest.so", bytes);
   const Catalogue catalogue({{folder.path(), "test", true}}, host);
   EXPECT_THAT(message_of<PluginError>([&] { catalogue.find(Kind::attention, "quest"); }),
-              HasSubstr("was built for another host: sdk: expected " + hash + ", found " + other));
+              mentions("another host", "sdk: expected " + hash, "found " + other));
 }
 
 TEST(Catalogue, NamesEveryFieldInWhichAStampDiffers) {
@@ -445,8 +437,8 @@ TEST(Catalogue, NamesEveryFieldInWhichAStampDiffers) {
   write_plugin(folder, "a.so", manifest);
   const Catalogue catalogue = catalogue_of(folder.path());
   EXPECT_THAT(message_of<PluginError>([&] { catalogue.find(Kind::attention, "a"); }),
-              HasSubstr("compiler: expected GNU 12, found Clang 14; contract: expected 1, found 2; "
-                        "cuda: expected none, found 12.1; rebuild it: "));
+              mentions("compiler: expected GNU 12, found Clang 14", "contract: expected 1, found 2",
+                       "cuda: expected none, found 12.1", "rebuild it"));
 }
 
 TEST(Catalogue, RefusesARealPluginCutShortAtAnyLength) {

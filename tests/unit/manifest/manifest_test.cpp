@@ -8,7 +8,7 @@ namespace {
 using namespace testing;
 using nlohmann::json;
 
-const std::string kRemedy = "; rebuild it with attnlab_add_plugin(), or remove the file";
+const std::string kRemedy = "; rebuild it with attnlab_add_plugin()";
 
 /// What is wrong with a manifest, without path and remedy.
 std::string refusal(const std::string& text) {
@@ -16,10 +16,9 @@ std::string refusal(const std::string& text) {
   const std::string path = folder.write("x.so", library_with_section(kManifestSection, text));
   const std::string message = message_of<PluginError>([&] { read_manifest(path); });
   const std::string start = path + ": invalid manifest: ";
-  const std::string end = kRemedy;
-  EXPECT_THAT(message, AllOf(StartsWith(start), EndsWith(end)));
-  if (message.size() < start.size() + end.size()) return message;
-  return message.substr(start.size(), message.size() - start.size() - end.size());
+  EXPECT_THAT(message, AllOf(StartsWith(start), HasSubstr(kRemedy)));
+  const std::size_t end = message.find(kRemedy);
+  return end == std::string::npos ? message : message.substr(start.size(), end - start.size());
 }
 
 TEST(Manifest, HoldsEverythingThatAPluginDeclares) {
@@ -98,32 +97,33 @@ TEST(Manifest, IsInvalidWithAnIdThatIsNotLabSlashName) {
   for (const char* id : {"quest", "/quest", "lab/", "a/b/c", "", "/"}) {
     json manifest = made_manifest(Kind::attention, "a");
     manifest["id"] = id;
-    EXPECT_EQ(refusal(manifest.dump()), "id '" + std::string(id) + "' is not of the form lab/name");
+    EXPECT_THAT(refusal(manifest.dump()), says({"id '" + std::string(id) + "'", "lab/name"}));
   }
 }
 
 TEST(Manifest, IsInvalidWithAnUnknownKind) {
   json manifest = made_manifest(Kind::attention, "a");
   manifest["kind"] = "atention";
-  EXPECT_EQ(refusal(manifest.dump()), "unknown kind 'atention'; did you mean 'attention'?");
+  EXPECT_THAT(refusal(manifest.dump()), says({"'atention'", "'attention'"}));
 }
 
 TEST(Manifest, IsInvalidWithAnOptionOfUnknownType) {
   json manifest = made_manifest(Kind::attention, "a");
   manifest["options"] = json::parse(R"([{"name": "x", "type": "tensor"}])");
-  EXPECT_EQ(refusal(manifest.dump()), "option 'x' has the unknown type 'tensor'");
+  EXPECT_THAT(refusal(manifest.dump()), says({"option 'x'", "'tensor'"}));
 }
 
 TEST(Manifest, IsInvalidWithNamesThatCannotBeShown) {
   json manifest = made_manifest(Kind::attention, "a");
   manifest["traits"] = {{"causal\x1b[2J\nforged", true}};
-  EXPECT_EQ(refusal(manifest.dump()), "traits: 'causal\\x1b[2J forged' cannot be a name");
+  EXPECT_THAT(refusal(manifest.dump()),
+              says({"traits:", "'causal\\x1b[2J forged'", "cannot be a name"}));
   manifest["traits"] = {{std::string(1000, ' ') + "causal", true}};
-  EXPECT_EQ(refusal(manifest.dump()), "traits: 'causal' cannot be a name");
+  EXPECT_THAT(refusal(manifest.dump()), says({"traits:", "'causal'", "cannot be a name"}));
   manifest = made_manifest(Kind::attention, "a");
   manifest["options"] =
       json::parse(R"([{"name": "x", "type": "string", "choices": ["", "a\u009b2J"]}])");
-  EXPECT_EQ(refusal(manifest.dump()), "'a\\u009b2J' cannot be a choice of option 'x'");
+  EXPECT_THAT(refusal(manifest.dump()), says({"'a\\u009b2J'", "choice", "option 'x'"}));
 }
 
 TEST(Manifest, IsMissingFromALibraryThatIsNoPlugin) {

@@ -74,12 +74,12 @@ TEST(Presets, LeaveAConfigurationAsItIs) {
 }
 
 TEST(Presets, AreRefusedWhereThePluginCouldNotTakeThem) {
-  EXPECT_THAT(refusal("small: {dmi: 3}"), HasSubstr("preset 'small': unknown key 'dmi' of presets; "
-                                                    "did you mean 'dim'?"));
-  EXPECT_THAT(refusal("small: {dim: -3}"), HasSubstr("preset 'small'.dim: -3 is out of range"));
+  EXPECT_THAT(refusal("small: {dmi: 3}"), mentions("preset 'small'", "unknown key 'dmi'", "'dim'"));
+  EXPECT_THAT(refusal("small: {dim: -3}"),
+              mentions("preset 'small'", "dim:", "-3 is out of range"));
   EXPECT_THAT(refusal("small: {preset: x}"), HasSubstr("unknown key 'preset'"));
   EXPECT_THAT(refusal("small: {path: x}"), HasSubstr("unknown key 'path'"));
-  EXPECT_THAT(refusal("small: 3"), HasSubstr("preset 'small': expected a map of options"));
+  EXPECT_THAT(refusal("small: 3"), mentions("preset 'small'", "map of options"));
   EXPECT_THAT(refusal("[small]"), HasSubstr("presets: expected a map"));
   EXPECT_THAT(refusal("a: {}\na: {}"), HasSubstr("presets:2:1"));
 }

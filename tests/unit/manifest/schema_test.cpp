@@ -104,23 +104,21 @@ TEST(ResolveOptions, GivesTheOptionsStructItsValues) {
 
 TEST(ResolveOptions, TakesNullForTheDefaultButNotForARequiredValue) {
   EXPECT_EQ(resolve("{data: d, count: null}").values.at("count").text(), "7");
-  EXPECT_THAT(
-      resolve("data: null").problems,
-      ElementsAre("f.yaml:1:1: model.data: model 'vit' needs a value (string): the folder"));
+  EXPECT_THAT(resolve("data: null").problems,
+              ElementsAre(mentions("f.yaml:1:1:", "model.data:", "'vit'", "(string): the folder")));
 }
 
 TEST(ResolveOptions, ReportsAllProblemsAtOnceEachWithItsPlace) {
   EXPECT_THAT(
       resolve("cuont: 3\nflag: 1\nratio: 2\npool: maen\ninner: {lr: -1, momentum: 2}\n").problems,
       ElementsAre(
-          "f.yaml:1:1: model: unknown key 'cuont' of model 'vit'; did you mean 'count'?",
-          "f.yaml:2:7: model.flag: expected true or false, found 1",
-          "f.yaml:3:8: model.ratio: 2 is out of range; expected float in [0, 1]",
-          "f.yaml:4:7: model.pool: 'maen' is not one of mean, class_token, ''; did you mean "
-          "'mean'?",
-          "f.yaml:5:17: model.inner: unknown key 'momentum' of model 'vit'; there is lr, note",
-          "f.yaml:5:13: model.inner.lr: -1 is out of range; expected float >= 0",
-          "f.yaml:1:1: model.data: model 'vit' needs a value (string): the folder"));
+          mentions("f.yaml:1:1:", "model:", "unknown key 'cuont'", "'vit'", "'count'"),
+          mentions("f.yaml:2:7:", "model.flag:", "true or false", "found 1"),
+          mentions("f.yaml:3:8:", "model.ratio:", "2 is out of range", "[0, 1]"),
+          mentions("f.yaml:4:7:", "model.pool:", "'maen'", "mean, class_token, ''", "'mean'?"),
+          mentions("f.yaml:5:17:", "model.inner:", "unknown key 'momentum'", "'vit'", "lr, note"),
+          mentions("f.yaml:5:13:", "model.inner.lr:", "-1 is out of range", ">= 0"),
+          mentions("f.yaml:1:1:", "model.data:", "'vit'", "(string): the folder")));
 }
 
 TEST(ResolveOptions, RefusesYesAndNoWithTheWordThatIsMeant) {
@@ -149,7 +147,7 @@ TEST(ResolveOptions, RefusesFloatsForIntegers) {
 TEST(ResolveOptions, KeepsNumbersInTheirRangeEndsIncluded) {
   EXPECT_THAT(resolve("{data: d, count: 0, ratio: 1}").problems, IsEmpty());
   EXPECT_THAT(resolve("{data: d, count: 100, ratio: 0}").problems, IsEmpty());
-  EXPECT_THAT(problem("count: 101"), EndsWith("101 is out of range; expected int in [0, 100]"));
+  EXPECT_THAT(problem("count: 101"), mentions("101 is out of range", "int in [0, 100]"));
   EXPECT_THAT(problem("ratio: .nan"), HasSubstr("out of range"));
   EXPECT_THAT(problem("sizes: [1, 0]"), HasSubstr("model.sizes: 0 is out of range"));
 }
@@ -163,8 +161,9 @@ TEST(ResolveOptions, ChecksTheShapeOfListsAndGroups) {
 }
 
 TEST(ResolveOptions, AsksForAValueThatMustBeGiven) {
-  EXPECT_THAT(resolve("data: d\ncount: ???\n").problems,
-              ElementsAre("f.yaml:2:8: model.count: a value must be given here (int in [0, 100])"));
+  EXPECT_THAT(
+      resolve("data: d\ncount: ???\n").problems,
+      ElementsAre(mentions("f.yaml:2:8:", "model.count:", "must be given", "(int in [0, 100])")));
   EXPECT_THAT(resolve("data: \"???\"").problems, IsEmpty()) << "quoted it is a text";
 }
 
@@ -229,7 +228,7 @@ struct NeedyOptions {
 TEST(ResolveOptions, SaysWhereAValueOfAMissingGroupBelongs) {
   EXPECT_THAT(
       resolve("\n{}", schema_of<NeedyOptions>()).problems,
-      ElementsAre("f.yaml:2:1: model.group.path: model 'vit' needs a value (string): a path"));
+      ElementsAre(mentions("f.yaml:2:1:", "model.group.path:", "'vit'", "(string): a path")));
 }
 
 /// What options of plugins cannot have, and keys of the host's own files can.
@@ -277,10 +276,10 @@ TEST(KeysOfFiles, SayEachMistakeWithItsPlace) {
   EXPECT_THAT(
       resolve("{rules: [{reason: ''}], group: {}, anything: 3, items: []}", schema_of<FileKeys>())
           .problems,
-      ElementsAre("f.yaml:1:19: model.rules.reason: model 'vit' needs a value (string): why",
-                  "f.yaml:1:32: model.group.path: model 'vit' needs a value (string): a path",
-                  "f.yaml:1:46: model.anything: expected a map of options, found 3",
-                  "f.yaml:1:56: model.items: model 'vit' needs a value (list): maps and words"));
+      ElementsAre(mentions("f.yaml:1:19:", "model.rules.reason:", "'vit'", "(string): why"),
+                  mentions("f.yaml:1:32:", "model.group.path:", "'vit'", "(string): a path"),
+                  mentions("f.yaml:1:46:", "model.anything:", "a map of options", "found 3"),
+                  mentions("f.yaml:1:56:", "model.items:", "'vit'", "(list): maps and words")));
 }
 
 TEST(ParseSchema, RefusesTextThatIsNoSchema) {
@@ -289,16 +288,16 @@ TEST(ParseSchema, RefusesTextThatIsNoSchema) {
   };
   EXPECT_THAT(refused("["), StartsWith("not a schema of options: "));
   EXPECT_THAT(refused("[{\"type\": \"int\"}]"), StartsWith("not a schema of options: "));
-  EXPECT_EQ(refused("[{\"name\": \"x\", \"type\": \"tensor\"}]"),
-            "option 'x' has the unknown type 'tensor'");
+  EXPECT_THAT(refused("[{\"name\": \"x\", \"type\": \"tensor\"}]"),
+              says({"option 'x'", "'tensor'"}));
 }
 
 TEST(ParseSchema, RefusesOptionsThatNoCompositionCouldSet) {
   for (const std::string name : {"a.b", "a+", "a-", "extends"}) {
-    EXPECT_EQ(message_of<Error>([&] {
-                parse_schema(R"([{"name": ")" + name + R"(", "type": "int", "default": 1}])");
-              }),
-              "'" + name + "' cannot be the name of an option");
+    EXPECT_THAT(message_of<Error>([&] {
+                  parse_schema(R"([{"name": ")" + name + R"(", "type": "int", "default": 1}])");
+                }),
+                says({"'" + name + "'", "name of an option"}));
   }
 }
 
@@ -306,17 +305,18 @@ TEST(ParseSchema, RefusesDefaultsThatTheOptionItselfWouldRefuse) {
   const auto refused = [](const std::string& rest) {
     return message_of<Error>([&] { parse_schema(R"([{"name": "n", )" + rest + "}]"); });
   };
-  EXPECT_EQ(refused(R"("type": "int", "low": 1, "high": 5, "default": 70)"),
-            "the default of option n: 70 is out of range; expected int in [1, 5]");
-  EXPECT_EQ(refused(R"("type": "int", "default": "abc")"),
-            "the default of option n: expected an integer, found abc (remove the quotes)");
-  EXPECT_EQ(refused(R"("type": "string", "choices": ["a", "b"], "default": "c")"),
-            "the default of option n: 'c' is not one of a, b");
-  EXPECT_EQ(refused(R"("type": "int", "list": true, "default": 7)"),
-            "the default of option n: expected a list, found 7; [7] is a list of one");
-  EXPECT_EQ(refused(R"("type": "int", "default": null)"), "the default of option 'n' is nothing");
-  EXPECT_EQ(refused(R"("type": "float", "low": ".nan", "default": 1)"),
-            "a bound of option 'n' is not a number");
+  EXPECT_THAT(refused(R"("type": "int", "low": 1, "high": 5, "default": 70)"),
+              says({"option n:", "70 is out of range", "[1, 5]"}));
+  EXPECT_THAT(refused(R"("type": "int", "default": "abc")"),
+              says({"option n:", "an integer", "found abc", "remove the quotes"}));
+  EXPECT_THAT(refused(R"("type": "string", "choices": ["a", "b"], "default": "c")"),
+              says({"option n:", "'c'", "a, b"}));
+  EXPECT_THAT(refused(R"("type": "int", "list": true, "default": 7)"),
+              says({"option n:", "expected a list", "found 7", "[7]"}));
+  EXPECT_THAT(refused(R"("type": "int", "default": null)"),
+              says({"default", "option 'n'", "nothing"}));
+  EXPECT_THAT(refused(R"("type": "float", "low": ".nan", "default": 1)"),
+              says({"bound", "option 'n'", "not a number"}));
 }
 
 struct GroupOptions {
@@ -393,30 +393,28 @@ TEST(SchemaText, OfForeignPluginsIsCheckedAndMadeFitForATerminal) {
   };
   EXPECT_EQ(refused(R"([{"name": "a", "type": "int"}, {"name": "a", "type": "bool"}])"),
             "option 'a' is declared twice");
-  EXPECT_EQ(refused(R"([{"name": "a", "type": "float", "low": 2, "high": 1.5}])"),
-            "option 'a' has the empty range [2, 1.5]");
-  EXPECT_EQ(refused(R"([{"name": "a\nb", "type": "int"}])"),
-            "'a b' cannot be the name of an option");
+  EXPECT_THAT(refused(R"([{"name": "a", "type": "float", "low": 2, "high": 1.5}])"),
+              says({"option 'a'", "empty range", "[2, 1.5]"}));
+  EXPECT_THAT(refused(R"([{"name": "a\nb", "type": "int"}])"),
+              says({"'a b'", "name of an option"}));
   const Schema schema =
       parse_schema(R"([{"name": "a", "type": "int", "help": "red\u001b[31m\nand more"}])");
   EXPECT_EQ(schema.at(0).help, "red\\x1b[31m and more");
 }
 
 TEST(FreeNames, AreCheckedLikeAnyOptionsEachWithItsPlace) {
-  EXPECT_THAT(resolve_grouped("groups:\n  a: {match: [x], scael: 2}\n  b: {match: [x], scale: -1}\n"
-                              "  c: {}\n  d.e: {match: [x]}\n  f: 3\n")
-                  .problems,
-              ElementsAre("f.yaml:2:19: model.groups.a: unknown key 'scael' of model 'vit'; did "
-                          "you mean 'scale'?",
-                          "f.yaml:3:26: model.groups.b.scale: -1 is out of range; expected float "
-                          ">= 0",
-                          "f.yaml:4:6: model.groups.c.match: model 'vit' needs a value (list of "
-                          "string): patterns",
-                          "f.yaml:5:3: model.groups: 'd.e' is not a name; use letters, digits, '_' "
-                          "and, inside the name, '-'",
-                          "f.yaml:6:6: model.groups.f: expected a map of options, found 3"));
+  EXPECT_THAT(
+      resolve_grouped("groups:\n  a: {match: [x], scael: 2}\n  b: {match: [x], scale: -1}\n"
+                      "  c: {}\n  d.e: {match: [x]}\n  f: 3\n")
+          .problems,
+      ElementsAre(
+          mentions("f.yaml:2:19:", "model.groups.a:", "unknown key 'scael'", "'vit'", "'scale'"),
+          mentions("f.yaml:3:26:", "model.groups.b.scale:", "-1 is out of range", ">= 0"),
+          mentions("f.yaml:4:6:", "model.groups.c.match:", "'vit'", "(list of string): patterns"),
+          mentions("f.yaml:5:3:", "model.groups:", "'d.e' is not a name"),
+          mentions("f.yaml:6:6:", "model.groups.f:", "a map of options", "found 3")));
   EXPECT_THAT(resolve_grouped("groups: [a]").problems,
-              ElementsAre("f.yaml:1:9: model.groups: expected a map of names, found [a]"));
+              ElementsAre(mentions("f.yaml:1:9:", "model.groups:", "a map of names", "found [a]")));
 }
 
 }  // namespace

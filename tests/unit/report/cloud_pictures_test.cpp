@@ -221,10 +221,9 @@ TEST_F(CloudPictures, StandSideBySideAndWriteTheirPointsOnce) {
   add_run("standard", 0, kept());
   add_run("quest", 0, kept("50.0 % of 4 points right"));
   const std::string html = cloud_pictures_html(found());
-  EXPECT_THAT(html, AllOf(HasSubstr("rooms, test cloud 3: 9 points, 2 of them shown</h3>"),
-                          HasSubstr("quest, seed 0: 50.0 % of 4 points right."),
-                          HasSubstr("Attention of point 5 to the 64 tokens of its patch: 0.25 at "
-                                    "most, 0.016 if all were equal.")));
+  EXPECT_THAT(html, mentions("test cloud 3", "9 points, 2 of them",
+                             "quest, seed 0: 50.0 % of 4 points right.", "point 5", "64 tokens",
+                             "0.25 at most", "0.016"));
   // The label once; prediction, error and attention of each.
   std::size_t pictures = 0;
   for (std::size_t at = html.find("<svg"); at != std::string::npos;

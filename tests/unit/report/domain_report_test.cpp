@@ -40,7 +40,7 @@ TEST(DomainReport, ThePageHasEveryPartAndEscapesWhatItQuotes) {
   EXPECT_THAT(html, AllOf(HasSubstr("<h1>Every &lt;domain&gt;</h1>"),
                           HasSubstr("WARNING: it proves nothing"), HasSubstr("Published claims"),
                           HasSubstr("a paper &amp; its table"), HasSubstr("holds"),
-                          HasSubstr("it is not &lt;causal&gt;"), HasSubstr("Ranks over domains"),
+                          HasSubstr("not &lt;causal&gt;"), HasSubstr("Ranks over domains"),
                           HasSubstr("How to read it"), HasSubstr("runs/&lt;made&gt;")));
   EXPECT_THAT(html, Not(HasSubstr("<script")));
   EXPECT_EQ(count(html, "<svg"), 2U) << "the figure and the ranks";
@@ -68,7 +68,7 @@ TEST(DomainReport, ThePageHasTheTriesOfTuneAndWhatTheyTook) {
   const std::string text = domain_markdown(page, kStamp);
   EXPECT_THAT(text, AllOf(HasSubstr("## Tries before the seeds"), HasSubstr("lr=0.01"),
                           HasSubstr("1 min 15 s"), Not(HasSubstr("nowhere"))));
-  EXPECT_THAT(domain_html(page, kStamp), HasSubstr("<h2>Tries before the seeds</h2>"));
+  EXPECT_THAT(domain_html(page, kStamp), HasSubstr("Tries before the seeds</h2>"));
   const json tuned = json::parse(domain_json(page, kStamp)).at("tuned");
   ASSERT_EQ(tuned.size(), 1U) << "of experiments that are on the page";
   EXPECT_EQ(tuned[0].at("attention"), "winner");
@@ -91,8 +91,7 @@ TEST(DomainReport, PicturesSayWhatThePageWarnsOf) {
   page.differences = {{"graphs", "train.epochs", {{"2", "standard"}, {"3", "winner"}}}};
   for (const std::string& svg : {domain_figure(page), domain_ranks_figure(page)}) {
     EXPECT_THAT(svg, AllOf(HasSubstr(">WARNING: it proves nothing</text>"),
-                           HasSubstr(">NOT A FAIR COMPARISON: more than the attention differs."
-                                     "</text>")));
+                           HasSubstr("NOT A FAIR COMPARISON")));
     EXPECT_EQ(count(svg, "<svg"), 1U);
     EXPECT_EQ(count(svg, "<g "), count(svg, "</g>"));
   }
@@ -323,14 +322,12 @@ TEST(ModelCard, SaysWhatAnAttentionIsAndWhatCameOfIt) {
     "checks": [{"check": "shapes", "outcome": "passed", "message": ""},
                {"check": "causal", "outcome": "failed", "message": "a query saw the future"}]})";
   const std::string text = card_markdown(card);
-  EXPECT_THAT(
-      text, AllOf(StartsWith("# winner\n\nsoftmax(Q Kᵀ) V with an oracle\n"),
-                  HasSubstr("lab/winner"), HasSubstr("- A paper, 2025\n- Another, 2026\n"),
-                  HasSubstr("honours: causal\n- lacks: window"), HasSubstr("1 of 2 checks passed"),
-                  HasSubstr("FAILED causal: a query saw the future")));
-  EXPECT_THAT(text, AllOf(HasSubstr("## Results (runs/made)"), HasSubstr("better"),
-                          HasSubstr("Over domains (standardised, above 0 is better): +"),
-                          HasSubstr("**holds** here"), HasSubstr("WARNING: it proves nothing")));
+  EXPECT_THAT(text, AllOf(StartsWith("# winner\n\nsoftmax(Q Kᵀ) V"), HasSubstr("lab/winner"),
+                          HasSubstr("- A paper, 2025\n- Another, 2026\n"),
+                          HasSubstr("honours: causal\n- lacks: window"),
+                          HasSubstr("1 of 2 checks passed"), HasSubstr("FAILED causal:")));
+  EXPECT_THAT(text, mentions("## Results (runs/made)", "better", "Over domains", ": +",
+                             "**holds** here", "WARNING: it proves nothing"));
 }
 
 TEST(ModelCard, SaysWhichSeedsAreMissingAndWhatWasStored) {
@@ -359,8 +356,8 @@ TEST(ModelCard, ForeignTextBeginsNoLine) {
     "checks": [{"check": "causal", "outcome": "failed", "message": "no\u001b[2J\n# forged"}]})";
   const std::string text = card_markdown(card);
   EXPECT_THAT(text, AllOf(Not(HasSubstr("\n# forged")), Not(HasSubstr("\x1b")),
-                          HasSubstr("\n- FAILED causal: no\\x1b[2J # forged\n"),
-                          HasSubstr("\nsums\\x1b[2J # forged\n")));
+                          mentions("FAILED causal:", "no\\x1b[2J # forged\n",
+                                   "\nsums\\x1b[2J # forged\n")));
 }
 
 TEST(ModelCard, SaysWhatItWasNotGiven) {
@@ -371,12 +368,12 @@ TEST(ModelCard, SaysWhatItWasNotGiven) {
               AllOf(HasSubstr("Not asked here"), HasSubstr("No runs were given")));
   card.conformance = "killed";
   EXPECT_THAT(message_of<DataError>([&] { card_markdown(card); }),
-              HasSubstr("run attnlab plugin test by itself"));
+              HasSubstr("attnlab plugin test"));
   card.page = made_page();
   card.label = "winer";
   card.conformance.clear();
   EXPECT_THAT(message_of<ConfigError>([&] { card_markdown(card); }),
-              HasSubstr("no run has the attention 'winer'; did you mean 'winner'?"));
+              mentions("'winer'", "'winner'"));
 }
 
 }  // namespace

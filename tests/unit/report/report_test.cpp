@@ -49,23 +49,22 @@ class ReportTest : public WithRunFolders {
 
 TEST_F(ReportTest, SaysWhatIsSignificant) {
   write_seven("small", 1);
-  EXPECT_EQ(finding_of(report()).at(0),
-            "quest is significantly better than standard on small, by 4.00 points of accuracy "
-            "(p = 0.0156).");
+  EXPECT_THAT(finding_of(report()).at(0), says({"quest is significantly better", "standard",
+                                                "small", "4.00 points of accuracy", "p = 0.0156"}));
 }
 
 TEST_F(ReportTest, CallsAWorseAttentionWorse) {
   write_seven("small", -1);
-  EXPECT_THAT(finding_of(report()).at(0), HasSubstr("significantly worse than standard on small"));
+  EXPECT_THAT(finding_of(report()).at(0), mentions("significantly worse", "standard", "small"));
 }
 
 TEST_F(ReportTest, CountsExperimentsWhereThereAreSeveral) {
   write_seven("one", 1);
   write_seven("two", 2);
   write_seven("three", 0.0);
-  EXPECT_EQ(finding_of(report()).at(0),
-            "quest is significantly better than standard on 2 experiments; on 1 other experiment "
-            "no difference is shown.");
+  EXPECT_THAT(finding_of(report()).at(0),
+              says({"quest is significantly better", "standard", "on 2 experiments",
+                    "on 1 other experiment no difference"}));
 }
 
 TEST_F(ReportTest, ClaimsNothingThatIsNotShown) {
@@ -74,17 +73,14 @@ TEST_F(ReportTest, ClaimsNothingThatIsNotShown) {
   write_run("small", "quest", 0, done(0.6));
   write_run("small", "quest", 1, done(0.7));
   const std::vector<std::string> sentences = finding_of(report());
-  EXPECT_THAT(sentences.at(0), AllOf(StartsWith("No attention is shown to differ from standard"),
-                                     HasSubstr("with so few seeds none could be"),
-                                     HasSubstr("+15.00 points over 2 seeds (p = 0.5)")));
+  EXPECT_THAT(sentences.at(0),
+              AllOf(StartsWith("No attention"), HasSubstr("standard"), HasSubstr("so few seeds"),
+                    HasSubstr("+15.00 points over 2 seeds (p = 0.5)")));
 }
 
 TEST_F(ReportTest, SaysThatOneAttentionAloneIsNoComparison) {
   write_run("small", "standard", 0, done(0.5));
-  EXPECT_EQ(
-      finding_of(report()).at(0),
-      "The accuracy of standard is 50.00 % on small; no other attention has values to compare "
-      "with it.");
+  EXPECT_THAT(finding_of(report()).at(0), says({"accuracy of standard", "50.00 %", "small"}));
 }
 
 TEST_F(ReportTest, BeginsWithUnfairness) {
@@ -108,11 +104,11 @@ TEST_F(ReportTest, ShowsEveryRunWithoutAValueAndItsLogsEnd) {
   ASSERT_EQ(made.unfinished.size(), 1U);
   EXPECT_THAT(made.unfinished[0].log, AllOf(StartsWith("line 489\n"), EndsWith("\nthe <end>")));
   EXPECT_THAT(report_html(made, "n"),
-              AllOf(HasSubstr("the loss is nan at step 3"), HasSubstr("the &lt;end&gt;"),
+              AllOf(HasSubstr("loss is nan at step 3"), HasSubstr("the &lt;end&gt;"),
                     HasSubstr("step 3 of 8"), HasSubstr("class=\"state diverged\"")));
   EXPECT_THAT(report_markdown(made),
               AllOf(HasSubstr("**diverged**: small/quest seed 0"), HasSubstr("the <end>")));
-  EXPECT_THAT(finding_of(made).back(), "1 of 2 runs gave no value: 1 diverged.");
+  EXPECT_THAT(finding_of(made).back(), mentions("1 of 2 runs", "1 diverged"));
 }
 
 // ---- traces
@@ -280,13 +276,12 @@ TEST_F(ReportTest, WritesSharesOfRunsWithTheirInterval) {
   }
   const Report made = report();
   EXPECT_THAT(report_latex(made),
-              AllOf(HasSubstr("standard & $\\underline{25.00}$ {\\footnotesize $[4.56, 69.94]$}"),
-                    HasSubstr("; shares of runs with Wilson's interval of 95 \\%")));
+              mentions("standard & $\\underline{25.00}$ {\\footnotesize $[4.56, 69.94]$}",
+                       "shares of runs", "Wilson's", "95 \\%"));
   EXPECT_THAT(comparison_text(made.comparison, TableStyle::text),
-              HasSubstr("; shares of runs with Wilson's interval of 95 %\n"));
-  EXPECT_THAT(report_html(made, "n"),
-              AllOf(HasSubstr("for a share of runs, Wilson&#39;s interval"),
-                    HasSubstr("by Student&#39;s distribution; for a share of runs, Wilson&#39;s")));
+              mentions("shares of runs", "Wilson's", "95 %\n"));
+  EXPECT_THAT(report_html(made, "n"), mentions("share of runs", "Wilson&#39;s", "Student&#39;s",
+                                               "share of runs", "Wilson&#39;s"));
 }
 
 TEST(Differences, AreDrawnWithoutAScaleWhereTheyAreTheLeastNumbers) {
@@ -306,7 +301,7 @@ TEST_F(ReportTest, SaysWhereDifferencesAreTooManyForADiagram) {
     }
   }
   const std::string page = report_html(report(), "n");
-  EXPECT_THAT(page, HasSubstr("61 differences in accuracy: too many for a diagram (at most 60)"));
+  EXPECT_THAT(page, mentions("61 differences", "accuracy", "at most 60"));
   EXPECT_THAT(page, Not(HasSubstr("<figcaption>Mean differences over seeds")));
 }
 
@@ -367,8 +362,7 @@ TEST_F(ReportTest, WritesAWordWhereANumberIsNotFinite) {
   const json run = json::parse(report_json(made)).at("runs").at(0);
   EXPECT_EQ(run.at("not_finite"), json({"nll"}));
   EXPECT_TRUE(run.at("metrics").at("nll").is_null());
-  EXPECT_THAT(report_html(made, "n"),
-              HasSubstr("values that are not finite and count nowhere: nll"));
+  EXPECT_THAT(report_html(made, "n"), mentions("not finite", "nll"));
 }
 
 TEST_F(ReportTest, GoesOnWithoutWhatCannotBeRead) {
@@ -397,15 +391,15 @@ TEST_F(ReportTest, ComparesEachExperimentByItsOwnHeadline) {
   }
   const Report made = report();
   EXPECT_EQ(made.comparison.metric, "headline");
-  EXPECT_EQ(finding_of(made).at(0),
-            "quest is significantly better than standard on 2 experiments.");
+  EXPECT_THAT(finding_of(made).at(0),
+              says({"quest is significantly better", "standard", "2 experiments"}));
   EXPECT_THAT(report_latex(made), AllOf(HasSubstr("small (accuracy (\\%) $\\uparrow$)"),
                                         HasSubstr("text (perplexity $\\downarrow$)"),
                                         HasSubstr("$\\mathbf{23.00}^{\\dagger}")));
   const std::string page = report_html(made, "n");
-  EXPECT_THAT(page, AllOf(HasSubstr("difference in accuracy (points) to standard; right is better"),
-                          HasSubstr("difference in perplexity to standard; left is better"),
-                          HasSubstr(">accuracy (%)<"), HasSubstr("\"metric_of\":[\"accuracy\"")));
+  EXPECT_THAT(page,
+              mentions("accuracy (points)", "standard", "right is better", "perplexity", "standard",
+                       "left is better", ">accuracy (%)<", "\"metric_of\":[\"accuracy\""));
 }
 
 TEST_F(ReportTest, ShowsEvaluationsBesideTheResults) {
@@ -458,9 +452,9 @@ TEST_F(ReportTest, HasATableWithARowAClass) {
   const Report made = report();
   const std::string tables = classes_html(made);
   EXPECT_EQ(count(tables, "<table"), 2U) << "of the runs and of their evaluation";
-  EXPECT_THAT(tables, AllOf(HasSubstr("scenes: ap50 (%) of each class"),
-                            HasSubstr("scenes: all/ap50 (%) of each class"),
-                            HasSubstr(">6.25 ± 8.84<"), HasSubstr(">37.50 ± 0.00<")));
+  EXPECT_THAT(tables,
+              AllOf(HasSubstr("scenes: ap50 (%) of each class"), HasSubstr("scenes: all/ap50 (%)"),
+                    HasSubstr(">6.25 ± 8.84<"), HasSubstr(">37.50 ± 0.00<")));
   const std::size_t own = tables.find("scenes: ap50 ("), shirt = tables.find(">shirt<", own);
   EXPECT_LT(own, tables.find("scenes: all/ap50 (")) << "the runs' own come first";
   EXPECT_LT(shirt, tables.find(">dress<", own)) << "in the order of the task";
@@ -510,7 +504,7 @@ TEST_F(ReportTest, TellsInWhatExperimentsDiffer) {
 
 TEST_F(ReportTest, DrawsRanksOrSaysWhyNot) {
   write_seven("one", 1);
-  EXPECT_THAT(report_html(report(), "n"), HasSubstr("There is no diagram: ranks need two"));
+  EXPECT_THAT(report_html(report(), "n"), mentions("no diagram", "ranks"));
   write_seven("two", 1);
   EXPECT_THAT(report_html(report(), "n"),
               AllOf(HasSubstr("CD = "), HasSubstr("quest  1.00"), HasSubstr("2.00  standard")));
@@ -582,8 +576,7 @@ TEST(Citations, SayWhichEvaluationsSettingsCannotBeRead) {
   run.evaluations = {damaged};
   std::vector<std::string> absent;
   citations_of({run}, parts.catalogue(), absent);
-  EXPECT_THAT(absent, ElementsAre("plugins of evaluation 'drawn' of runs/r (its settings "
-                                  "cannot be read)"));
+  EXPECT_THAT(absent, ElementsAre(mentions("evaluation 'drawn'", "runs/r", "cannot be read")));
 }
 
 TEST(Citations, BecomeBibtexWithTheirYear) {

@@ -94,9 +94,9 @@ TEST(RunSelf, WritesItsLogThroughNoLink) {
   const TempFolder folder;
   folder.write("precious", "text");
   std::filesystem::create_symlink("precious", folder / "log");
-  EXPECT_EQ(message_of<FileError>(
-                [&] { run_self({"flood"}, folder / "log", [](const std::string&) {}); }),
-            folder / "log" + ": cannot write: it is a link; remove it");
+  EXPECT_THAT(message_of<FileError>(
+                  [&] { run_self({"flood"}, folder / "log", [](const std::string&) {}); }),
+              says({folder / "log", "cannot write", "is a link", "remove it"}));
   EXPECT_EQ(read_text(folder / "precious"), "text");
 }
 

@@ -37,8 +37,7 @@ TEST(SubmittedJobs, HaveNumbersThatGoOn) {
       read_jobs(folder.path());
       ADD_FAILURE() << number;
     } catch (const DataError& error) {
-      EXPECT_NE(std::string(error.what()).find("jobs.json: damaged: a job's number is "),
-                std::string::npos)
+      EXPECT_NE(std::string(error.what()).find("jobs.json: damaged: "), std::string::npos)
           << error.what();
     }
   }

@@ -126,9 +126,8 @@ TEST(Evaluations, NoticeAnotherHandThanThePrograms) {
   write_file(path, text);
   const Evaluations edited = read_evaluations(temp.path());
   EXPECT_THAT(edited.records, IsEmpty());
-  EXPECT_THAT(edited.damaged,
-              ElementsAre(AllOf(StartsWith(path + ": damaged: "),
-                                HasSubstr("its content does not fit its check: it was edited"))));
+  EXPECT_THAT(edited.damaged, ElementsAre(AllOf(StartsWith(path + ": damaged: "),
+                                                mentions("its check", "edited"))));
   // One of an earlier version has no check.
   nlohmann::json without = nlohmann::json::parse(text);
   without.erase("check");
@@ -159,12 +158,12 @@ TEST(Evaluations, HaveNamesThatStayInTheirFolder) {
   EXPECT_EQ(evaluation_file("swap/0.01", kHash), "evaluations/swap~0.01-0123456789abcdef.json");
   for (const char* hash : {"", "/../../../x", "0g", "A"}) {
     EXPECT_THAT(message_of<ConfigError>([&] { evaluation_file("fog", hash); }),
-                HasSubstr("a result's hash is hexadecimal digits"))
+                mentions("hash", "hexadecimal"))
         << hash;
   }
   for (const char* name : {"", "..", "../up", ".hidden", "line\nbreak"}) {
     EXPECT_THAT(message_of<ConfigError>([&] { evaluation_file(name, kHash); }),
-                HasSubstr("cannot be part of a file's name"))
+                HasSubstr("a file's name"))
         << name;
   }
 }

@@ -75,13 +75,13 @@ TEST_F(PredictionsTest, OfAnotherFormAreRefused) {
   const std::string whole = bytes_of(made_);
   EXPECT_THAT(damage(""), HasSubstr("ends before its header"));
   EXPECT_THAT(damage(whole.substr(0, 20)), HasSubstr("ends in its header"));
-  EXPECT_THAT(damage(whole.substr(0, whole.size() - 8)), HasSubstr("is not a column of F64"));
+  EXPECT_THAT(damage(whole.substr(0, whole.size() - 8)), HasSubstr("column of F64"));
   MadePredictions uneven = made_;
   uneven.terms = {1, 2};
   EXPECT_THAT(damage(bytes_of(uneven)), HasSubstr("not of one length"));
   const std::uint64_t length = 2;
   const std::string head(reinterpret_cast<const char*>(&length), sizeof(length));
-  EXPECT_THAT(damage(head + "[]"), HasSubstr("its header is not a map"));
+  EXPECT_THAT(damage(head + "[]"), mentions("header", "map"));
   EXPECT_THAT(damage(head + "{}"), HasSubstr("example"));
 }
 

@@ -133,9 +133,9 @@ TEST_F(RunFolderTest, OfRunsBegunInOneSecondTheirPlacesDecide) {
 }
 
 TEST_F(RunFolderTest, RefusesAFolderThatIsNoRuns) {
-  EXPECT_EQ(
+  EXPECT_THAT(
       message_of<ConfigError>([&] { RunFolder(temp_.path()).experiment(parts().catalogue()); }),
-      temp_.path() + ": is not a run folder (it has no config.yaml)");
+      says({temp_.path(), "a run folder", "config.yaml"}));
 }
 
 TEST_F(RunFolderTest, CannotBeMadeBelowAFile) {
@@ -143,7 +143,7 @@ TEST_F(RunFolderTest, CannotBeMadeBelowAFile) {
   const Experiment made = experiment();
   EXPECT_THAT(
       message_of<FileError>([&] { RunFolder::of(temp_ / "file", made, 0).freeze(made, 0); }),
-      HasSubstr("cannot create the run's folder: Not a directory"));
+      mentions("cannot create", "Not a directory"));
 }
 
 TEST_F(RunFolderTest, KeepsItsStatusExactly) {
@@ -198,8 +198,7 @@ TEST_F(RunFolderTest, NoticesAStatusThatWasEdited) {
   std::string text = read_text(folder.file("status.json"));
   text.replace(text.find("running"), 7, "done");
   write_file(folder.file("status.json"), text);
-  EXPECT_THAT(message_of<DataError>([&] { folder.status(); }),
-              HasSubstr("its content does not fit its check"));
+  EXPECT_THAT(message_of<DataError>([&] { folder.status(); }), HasSubstr("not fit its check"));
 }
 
 TEST_F(RunFolderTest, NoticesLinesAndCheckpointsThatAreGoneOrChanged) {
@@ -212,13 +211,13 @@ TEST_F(RunFolderTest, NoticesLinesAndCheckpointsThatAreGoneOrChanged) {
   EXPECT_EQ(folder.status().state, RunState::interrupted);
   fs::remove(folder.file("checkpoint.safetensors"));
   EXPECT_THAT(message_of<DataError>([&] { folder.status(); }),
-              HasSubstr("checkpoint.safetensors is missing, which the run had written"));
+              HasSubstr("checkpoint.safetensors is missing"));
   status.state = RunState::done;
   folder.write_status(status);
   EXPECT_EQ(folder.status().state, RunState::done) << "a result needs no checkpoint";
   write_file(folder.file("metrics.jsonl"), "[]\n");
   EXPECT_THAT(message_of<DataError>([&] { folder.status(); }),
-              HasSubstr("metrics.jsonl is missing or was changed since the run ended"));
+              HasSubstr("metrics.jsonl is missing or was changed"));
   fs::remove(folder.file("metrics.jsonl"));
   EXPECT_THAT(message_of<DataError>([&] { folder.status(); }),
               HasSubstr("metrics.jsonl is missing or was changed"));
@@ -241,7 +240,7 @@ TEST_F(RunFolderTest, NoticesThatAFinishedRunsConfigurationDataOrEnvironmentWere
       other.replace(other.find("data-a"), 6, "data-b");
     }
     write_file(path, other);
-    const std::string said = std::string(name) + " is missing or was changed since the run ended";
+    const std::string said = std::string(name) + " is missing or was changed";
     EXPECT_THAT(message_of<DataError>([&] { folder.status(); }), HasSubstr(said));
     fs::remove(path);
     EXPECT_THAT(message_of<DataError>([&] { folder.status(); }), HasSubstr(said));
@@ -262,8 +261,7 @@ TEST_F(RunFolderTest, NoticesThatARunUnderWayHasLostAFile) {
     folder.write_status(status);
     EXPECT_EQ(folder.status().state, RunState::interrupted);
     fs::remove(folder.file(name));
-    EXPECT_THAT(message_of<DataError>([&] { folder.status(); }),
-                HasSubstr(name + " is missing, which the run had written"));
+    EXPECT_THAT(message_of<DataError>([&] { folder.status(); }), mentions(name, "is missing"));
   }
 }
 
@@ -283,7 +281,7 @@ TEST_F(RunFolderTest, NamesADamagedStatusAndTheRemedy) {
     write_file(folder.file("status.json"), text);
     EXPECT_THAT(message_of<DataError>([&] { folder.status(); }),
                 AllOf(StartsWith(folder.file("status.json") + ": damaged: "),
-                      EndsWith("; remove the run's folder to run it again")))
+                      HasSubstr("remove the run's folder")))
         << text;
   }
 }
@@ -298,7 +296,7 @@ TEST_F(RunFolderTest, StatusWithANumberThatDoesNotFitIsDamaged) {
     status["step"] = nlohmann::json::parse(number);
     write_file(folder.file("status.json"), status.dump());
     EXPECT_THAT(message_of<DataError>([&] { static_cast<void>(folder.status()); }),
-                AllOf(HasSubstr("status.json"), HasSubstr("must be a whole number of 64 bits")));
+                AllOf(HasSubstr("status.json"), HasSubstr("whole number of 64 bits")));
   }
 }
 

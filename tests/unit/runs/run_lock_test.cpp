@@ -64,7 +64,7 @@ TEST(RunLock, KeepsASecondProcessOutAndNamesTheFirst) {
   const std::string message = message_of<BusyError>([&] { RunLock lock(folder.path()); });
   EXPECT_THAT(message, AllOf(StartsWith(folder.path() + ": is being run by process " +
                                         std::to_string(other.pid()) + " on host "),
-                             HasSubstr("wait for its end, or stop it")));
+                             HasSubstr("wait for its end")));
 }
 
 TEST(RunLock, EndsWithAKilledProcess) {
@@ -100,7 +100,7 @@ TEST(RunLock, IsNotOfAFolderWhoseFilesLeadElsewhere) {
   for (const char* name : {"run/status.json", "run/evaluations/fog-1.json", "run/lock"}) {
     fs::create_symlink(folder / "precious", folder / name);
     EXPECT_THAT(message_of<FileError>([&] { RunLock lock(folder / "run"); }),
-                StartsWith(folder / name + ": cannot write: it is a link"));
+                AllOf(StartsWith(folder / name), mentions("cannot write", "is a link")));
     fs::remove(folder / name);
   }
   EXPECT_THAT(names_in(folder / "run"), ElementsAre("evaluations"));
@@ -111,7 +111,7 @@ TEST(RunLock, IsNotOfAFolderWhoseFilesLeadElsewhere) {
 
 TEST(RunLock, NamesAFolderThatIsNotThere) {
   EXPECT_THAT(message_of<FileError>([] { RunLock lock("/nowhere/at/all"); }),
-              StartsWith("/nowhere/at/all/lock: cannot write"));
+              mentions("/nowhere/at/all/lock:", "cannot write"));
 }
 
 }  // namespace

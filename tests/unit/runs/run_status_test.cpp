@@ -172,7 +172,7 @@ TEST_F(RunStatusTest, SaysWhatMadeARunStale) {
   const StatusReport report = status();
   EXPECT_EQ(find(report, "standard", 0).state, CellState::done);
   EXPECT_EQ(find(report, "quest", 0).state, CellState::stale);
-  EXPECT_EQ(find(report, "quest", 0).detail, "the file of attention 'quest' changed");
+  EXPECT_THAT(find(report, "quest", 0).detail, says({"attention 'quest' changed"}));
 }
 
 TEST_F(RunStatusTest, ShowsSkippedIncompatibleAndSupersededCells) {
@@ -305,11 +305,10 @@ TEST_F(RunStatusTest, SaysWhatItsReaderMustKnowOfRunsThatAreDone) {
     const json revision = {{"framework", {{"revision", i == 0 ? "abc" : "def"}}}};
     write_file(suite.cells[i].folder.file("environment.json"), revision.dump());
   }
-  EXPECT_THAT(
-      status().notes,
-      ElementsAre("small/standard/0: done, with values that are not finite: nll",
-                  "runs of 2 framework revisions are compared: abc in small/standard/0; def "
-                  "in small/standard/1"));
+  EXPECT_THAT(status().notes,
+              ElementsAre(mentions("small/standard/0:", "not finite", "nll"),
+                          mentions("2 framework revisions", "abc in small/standard/0",
+                                   "def in small/standard/1")));
 }
 
 TEST_F(RunStatusTest, JsonHoldsEveryCell) {
@@ -325,7 +324,7 @@ TEST_F(RunStatusTest, JsonHoldsEveryCell) {
 
 TEST_F(RunStatusTest, RefusesFoldersWithoutRuns) {
   EXPECT_THAT(message_of<ConfigError>([&] { status_of(temp_ / "gone", parts_.catalogue()); }),
-              EndsWith("gone: there is no such folder"));
+              mentions("gone:", "no such folder"));
   EXPECT_THAT(message_of<ConfigError>([&] { status_of(temp_.path(), parts_.catalogue()); }),
               HasSubstr("holds no run folder"));
 }

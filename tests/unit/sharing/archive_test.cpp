@@ -117,7 +117,7 @@ TEST(Archive, RefusesPathsThatLeaveTheFolder) {
 }
 
 TEST(Archive, RefusesLinksFoldersAndDevices) {
-  const std::string kind = "a link, a folder or a device";
+  const std::string kind = "link, a folder or a device";
   EXPECT_THAT(refusal_of(archive_of({{"x", AE_IFLNK, "/etc/passwd"}})), HasSubstr(kind));
   EXPECT_THAT(refusal_of(archive_of({{"a"}, {"x", AE_IFREG, "a", true}})), HasSubstr(kind));
   EXPECT_THAT(refusal_of(archive_of({{"x", AE_IFIFO}})), HasSubstr(kind));

@@ -8,6 +8,7 @@
 namespace attnlab::testing::binaries_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::HasSubstr;
 
 class BinariesTest : public ::testing::Test {
@@ -43,7 +44,7 @@ TEST_F(BinariesTest, AreListedWithTheirStamps) {
 
 TEST_F(BinariesTest, AreOfTheSameSource) {
   EXPECT_THAT(answer(built("old.so", library("acme/sharp", "0.9.0", "there"))),
-              HasSubstr("old.so: is acme/sharp 0.9.0, and not the library that the source gives"));
+              mentions("old.so:", "acme/sharp 0.9.0", "source"));
   std::string text = manifest_text("acme/sharp", "1.0.0", "there");
   text.replace(text.find("made up"), 7, "made in");
   EXPECT_THAT(answer(built("other.so", library_with_section(kManifestSection, text))),
@@ -55,7 +56,7 @@ TEST_F(BinariesTest, AreOfTheSameSource) {
 TEST_F(BinariesTest, AreOnePerStamp) {
   EXPECT_EQ(answer(folder_ / "here.so"), "added");
   EXPECT_THAT(answer(built("again.so", library("acme/sharp", "1.0.0", "here"))),
-              HasSubstr("again.so: a binary with its stamp is in the bundle already"));
+              mentions("again.so:", "its stamp", "already"));
 }
 
 }  // namespace

@@ -19,6 +19,7 @@ namespace attnlab::testing::index_test {
 namespace {
 
 namespace fs = std::filesystem;
+using attnlab::testing::mentions;
 using sharing::BundleError;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -127,7 +128,7 @@ TEST_F(IndexTest, NoticesAnOldOneServedAgain) {
   EXPECT_EQ(answer(), "taken");
   write_file(at() + "/index.json", text);
   write_file(at() + "/index.json.minisig", signature);
-  EXPECT_THAT(answer(), HasSubstr("an old index is served again (number 1, 2 was seen before)"));
+  EXPECT_THAT(answer(), mentions("an old index", "number 1, 2 was seen"));
   EXPECT_EQ(search("sharp").size(), 1U);  // the copy stays
 }
 
@@ -139,7 +140,7 @@ TEST_F(IndexTest, RemembersNumbersOfALabWhereverItsIndexIs) {
   sharing::IndexList(folder_ / "indices").remove(at());
   fs::remove_all(at());
   fs::rename(folder_ / "mirror", at());  // added anew, it is as old as before
-  EXPECT_THAT(answer(), HasSubstr("an old index is served again"));
+  EXPECT_THAT(answer(), HasSubstr("an old index"));
   EXPECT_TRUE(search("sharp").empty());
 }
 
@@ -150,7 +151,7 @@ TEST_F(IndexTest, NoticesAnotherOneOfTheSameNumber) {
   EXPECT_EQ(answer(), "taken");  // the same one again
   fs::remove(at() + "/index.json");
   publish(80);
-  EXPECT_THAT(answer(), HasSubstr("it is another index than the number 1"));
+  EXPECT_THAT(answer(), mentions("another index", "number 1"));
 }
 
 TEST_F(IndexTest, IsNumberedAboveWhatWasSeenWhereTheFolderIsNew) {
@@ -192,7 +193,7 @@ TEST_F(IndexTest, ListsItsOwnLabsBundlesAlone) {
   write_file(at() + "/index.json", text);
   write_file(at() + "/index.json.minisig",
              mallory.key.sign(text, "signature of an attnlab index", index_comment(index)));
-  EXPECT_THAT(answer(), HasSubstr("it lists acme/sharp, which is not a bundle of lab 'mallory'"));
+  EXPECT_THAT(answer(), mentions("acme/sharp", "'mallory'"));
   EXPECT_TRUE(sharing::Keyring(folder_ / "keys").keys().empty());
 }
 
@@ -237,7 +238,7 @@ TEST_F(IndexTest, RefusesAnotherLabsSignature) {
   EXPECT_THAT(answer(), HasSubstr("HAS CHANGED"));
   const Lab other("other");
   make_index(at(), "acme", other.key, other.text, 90);
-  EXPECT_THAT(answer(), HasSubstr("differs from what was signed"));
+  EXPECT_THAT(answer(), HasSubstr("what was signed"));
 }
 
 TEST_F(IndexTest, CarriesRevocations) {

@@ -8,6 +8,7 @@
 namespace attnlab::testing::install_test {
 namespace {
 
+using attnlab::testing::mentions;
 using sharing::Installed;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -26,7 +27,7 @@ TEST_F(InstallTest, BuildsFromSourceWhereNoStampFits) {
 
 TEST_F(InstallTest, RefusesALibraryThatIsNotWhatTheBundleSays) {
   built_version_ = "6.6.6";
-  EXPECT_THAT(answer(bundle_of("1.0.0")), HasSubstr("the library is attention acme/sharp 6.6.6"));
+  EXPECT_THAT(answer(bundle_of("1.0.0")), HasSubstr("attention acme/sharp 6.6.6"));
   EXPECT_EQ(in_use(), "");
 }
 
@@ -51,7 +52,7 @@ TEST_F(InstallTest, RefusesALibraryWhoseManifestIsNotTheBundles) {
     std::string other = said;
     other.replace(other.find(from), std::string(from).size(), to);
     EXPECT_THAT(answer(bundle_with(made_contents(), other, "here", "here")),
-                HasSubstr("step 'manifest' failed: the library's manifest is not the one in the"));
+                mentions("step 'manifest' failed", "the library's manifest"));
   }
   EXPECT_EQ(in_use(), "");
 }
@@ -59,8 +60,7 @@ TEST_F(InstallTest, RefusesALibraryWhoseManifestIsNotTheBundles) {
 TEST_F(InstallTest, RefusesABinaryWhoseStampIsNotTheListedOne) {
   const std::string said = manifest_text("acme/sharp", "1.0.0", "any");
   EXPECT_THAT(answer(bundle_with(made_contents(), said, "other", "here")),
-              HasSubstr("step 'manifest' failed: the library does not fit this attnlab: compiler: "
-                        "expected here, found other"));
+              mentions("step 'manifest' failed", "compiler: expected here, found other"));
   EXPECT_EQ(in_use(), "");
 }
 
@@ -72,11 +72,11 @@ TEST_F(InstallTest, RefusesABundleThatPraisesItselfOtherwiseThanItsLibrary) {
     return answer(bundle_with(contents, said, "here", "here"));
   };
   EXPECT_THAT(answer_to([](auto& contents) { contents.summary = "the best"; }),
-              HasSubstr("the library is summed up as made up, the bundle says the best"));
+              mentions("summed up as made up", "the best"));
   EXPECT_THAT(answer_to([](auto& contents) { contents.licence = "MIT"; }),
-              HasSubstr("the library is under the licence Apache-2.0, the bundle says MIT"));
+              mentions("licence Apache-2.0", "MIT"));
   EXPECT_THAT(answer_to([](auto& contents) { contents.citation = "somebody"; }),
-              HasSubstr("the library is to be cited as nobody, 2026, the bundle says somebody"));
+              mentions("cited as nobody, 2026", "somebody"));
   EXPECT_EQ(in_use(), "");
 }
 
@@ -85,7 +85,7 @@ TEST_F(InstallTest, RefusesAnotherKindOfAnInstalledId) {
   sharing::Contents contents = made_contents("acme/sharp", "1.1.0");
   contents.kind = "model";
   EXPECT_THAT(answer(write_bundle(contents, made_files(), std::nullopt)),
-              HasSubstr("acme/sharp is installed here as an attention, and this one is a model"));
+              mentions("acme/sharp", "an attention", "a model"));
   EXPECT_EQ(in_use(), "1.0.0");
   store().remove(store().need("acme/sharp"));
   EXPECT_THAT(answer(write_bundle(contents, made_files(), std::nullopt)),
@@ -141,7 +141,7 @@ TEST_F(InstallTest, RebuildsWhatTheHostRefuses) {
 TEST_F(InstallTest, LeavesAnotherLabsPluginOfTheSameNameAlone) {
   install(bundle_of("1.0.0", {"here"}));
   EXPECT_THAT(answer(bundle_of("9.0.0", {"here"}, nullptr, "other/sharp")),
-              HasSubstr("the name 'sharp' is taken by acme/sharp"));
+              mentions("'sharp' is taken", "acme/sharp"));
   EXPECT_EQ(store().find("sharp")->id.str(), "acme/sharp");
   EXPECT_EQ(in_use(), "1.0.0");
   EXPECT_EQ(entries(), 1U);
@@ -150,11 +150,11 @@ TEST_F(InstallTest, LeavesAnotherLabsPluginOfTheSameNameAlone) {
 TEST_F(InstallTest, LeavesAFileThatItDidNotInstallAlone) {
   fs::create_directories(folder_ / "share/plugins/attention");
   const std::string own = folder_.write("share/plugins/attention/sharp.so", "built by hand");
-  EXPECT_THAT(answer(bundle_of("1.0.0", {"here"})), HasSubstr("was not installed from a bundle"));
+  EXPECT_THAT(answer(bundle_of("1.0.0", {"here"})), HasSubstr("not installed from a bundle"));
   EXPECT_EQ(file_text(own), "built by hand");
   fs::remove(own);
   fs::create_symlink("/nowhere/else.so", own);
-  EXPECT_THAT(answer(bundle_of("1.0.0", {"here"})), HasSubstr("was not installed from a bundle"));
+  EXPECT_THAT(answer(bundle_of("1.0.0", {"here"})), HasSubstr("not installed from a bundle"));
 }
 
 TEST_F(InstallTest, MakesItAnewWhereThatWasAskedFor) {

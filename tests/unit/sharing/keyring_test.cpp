@@ -10,6 +10,7 @@
 #include "framework/base/files.h"
 #include "framework/sharing/names.h"
 #include "tests/support/encodings.h"
+#include "tests/support/message_of.h"
 #include "tests/support/temp_folder.h"
 #include "tests/unit/sharing/made_bundle.h"
 
@@ -18,6 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using namespace sharing;  // NOLINT: a test of that room
+using attnlab::testing::mentions;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
@@ -45,7 +47,7 @@ TEST_F(KeyringTest, PinsALabsFirstKeyAndRefusesAnotherLoudly) {
   const Lab acme("acme"), impostor("acme");
   EXPECT_EQ(answer(acme.card), "admitted");
   EXPECT_EQ(answer(acme.card), "admitted");
-  EXPECT_THAT(answer(impostor.card), HasSubstr("THE KEY OF LAB 'acme' HAS CHANGED"));
+  EXPECT_THAT(answer(impostor.card), HasSubstr("KEY OF LAB 'acme' HAS CHANGED"));
   EXPECT_EQ(ring().keys().size(), 1U);
 }
 
@@ -127,7 +129,7 @@ TEST_F(KeyringTest, RefusesNamesThatLookLikeAKnownLabs) {
   EXPECT_THAT(answer(Lab("acme-lab").card), HasSubstr("looks like"));
   EXPECT_THAT(answer(Lab("acme_1ab").card), HasSubstr("looks like"));
   EXPECT_THAT(answer(Lab("acme---lab").card), HasSubstr("looks like"));
-  EXPECT_THAT(answer(Lab("attn_lab").card), HasSubstr("is attnlab itself, or looks like it"));
+  EXPECT_THAT(answer(Lab("attn_lab").card), HasSubstr("attnlab itself"));
   EXPECT_EQ(answer(Lab("other").card), "admitted");
 }
 
@@ -152,9 +154,8 @@ TEST_F(KeyringTest, PublishesItsKeyWithoutAnEditorsByteOrderMark) {
   EXPECT_EQ(ring().own_card("acme"), text);
   EXPECT_EQ(ring().own_key_id("acme"), card.key.id_text());
   folder_.write("keys/acme.pub", utf16(text));
-  EXPECT_THAT([&] { ring().own_key_id("acme"); },
-              ::testing::ThrowsMessage<BundleError>(
-                  HasSubstr("acme.pub: is not UTF-8 but UTF-16; convert the file")));
+  EXPECT_THAT([&] { ring().own_key_id("acme"); }, ::testing::ThrowsMessage<BundleError>(mentions(
+                                                      "acme.pub:", "UTF-16", "convert the file")));
 }
 
 TEST_F(KeyringTest, MakesAnotherKeyOnceTheOwnOneHasExpired) {
@@ -205,7 +206,7 @@ TEST_F(KeyringTest, RefusesAnotherKeyOfAKnownNumber) {
   EXPECT_EQ(answer(acme.card), "admitted");
   Lab mallory("mallory");
   mallory.card.key.id = acme.card.key.id;  // whoever makes a key chooses its number
-  EXPECT_THAT(answer(mallory.card), HasSubstr("of another key that you know, of lab 'acme'"));
+  EXPECT_THAT(answer(mallory.card), mentions("another key", "'acme'"));
   EXPECT_THROW(ring().add(mallory.card, "added"), TrustError);
   mallory.card.lab = "acme";
   EXPECT_THROW(ring().add(mallory.card, "added"), TrustError);
@@ -214,7 +215,7 @@ TEST_F(KeyringTest, RefusesAnotherKeyOfAKnownNumber) {
 
 TEST_F(KeyringTest, LeavesAttnlabsOwnNameToAttnlab) {
   for (const char* lab : {"attnlab", "attn1ab", "attniab", "attnla8"}) {
-    EXPECT_THAT(answer(Lab(lab).card), HasSubstr("is attnlab itself, or looks like it")) << lab;
+    EXPECT_THAT(answer(Lab(lab).card), HasSubstr("attnlab itself")) << lab;
   }
   EXPECT_THROW(ring().add(Lab("attnlab").card, "added"), TrustError);
   EXPECT_THROW(ring().make("attnlab", kNever, ""), TrustError);

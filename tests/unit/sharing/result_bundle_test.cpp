@@ -23,6 +23,7 @@ namespace attnlab::testing::result_bundle_test {
 namespace {
 
 namespace fs = std::filesystem;
+using attnlab::testing::mentions;
 using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
 using ::testing::Not;
@@ -42,7 +43,7 @@ TEST(ResultFiles, OfAStoredResultKeepTheMarkAndHaveNoLock) {
     names.push_back(file.path.substr(file.path.rfind('/') + 1));
   }
   EXPECT_THAT(names, ::testing::UnorderedElementsAre("config.yaml", "status.json", "stored.json"));
-  EXPECT_THAT(packed.notes, ::testing::Contains(HasSubstr("has no lock; it is a stored result")));
+  EXPECT_THAT(packed.notes, ::testing::Contains(mentions("no lock", "stored result")));
 }
 
 TEST(ResultFiles, HoldRunsOfAnyNameUnderNumbers) {
@@ -118,13 +119,13 @@ TEST(ResultFiles, HoldNothingThatALinkLeadsTo) {
   const sharing::Store none(sharing::Places{temp / "config", temp / "share"});
   fs::create_symlink(secret, temp / "runs/table.md");
   EXPECT_THAT(message_of<DataError>([&] { sharing::result_files(temp / "runs", none, false); }),
-              StartsWith(temp / "runs/table.md" + ": cannot be packed: it is a link"));
+              AllOf(StartsWith(temp / "runs/table.md"), mentions("cannot be packed", "is a link")));
   fs::remove(temp / "runs/table.md");
   const std::string evaluations = run.path() + "/evaluations";
   fs::create_directories(temp / "others");
   fs::create_directory_symlink(temp / "others", evaluations);
   EXPECT_THAT(message_of<DataError>([&] { sharing::result_files(temp / "runs", none, false); }),
-              StartsWith(evaluations + ": cannot be packed: it is a link"));
+              AllOf(StartsWith(evaluations), mentions("cannot be packed", "is a link")));
 }
 
 sharing::ResultFiles packed_with_checkpoints(const TempFolder& temp) {
@@ -135,8 +136,7 @@ sharing::ResultFiles packed_with_checkpoints(const TempFolder& temp) {
 TEST(ResultFiles, SayWhichParametersAreNotThere) {
   const TempFolder temp;
   const RunFolder run = write_run(temp);
-  const auto missing =
-      ::testing::Contains(HasSubstr("is not there, so the file lacks the weights"));
+  const auto missing = ::testing::Contains(HasSubstr("is not there"));
   const auto names = [&](const std::string& file) {
     return ::testing::Contains(HasSubstr(run.file(file) + " is not there"));
   };
@@ -165,9 +165,7 @@ TEST(ResultFiles, SayWhichEvaluationsHaveNoResult) {
     write_evaluation(run.path(), record);
   }
   EXPECT_THAT(packed_with_checkpoints(temp).notes,
-              ::testing::Contains(::testing::AllOf(
-                  HasSubstr("evaluations that have no result: fog, hail; attnlab eval "),
-                  HasSubstr(run.path()))));
+              ::testing::Contains(mentions("no result: fog, hail", "attnlab eval", run.path())));
 }
 
 TEST(ResultFiles, SayThatRecordsOfOtherSuitesAreNotAmongThem) {
@@ -176,12 +174,12 @@ TEST(ResultFiles, SayThatRecordsOfOtherSuitesAreNotAmongThem) {
   const std::string suite = R"({"suite": "s", "baseline": "quest", )"
                             R"("runs": [{"folder": "small/quest/0-0123456789abcdef"}]})";
   temp.write("runs/suite.json", suite);
-  const auto told = ::testing::Contains(HasSubstr("are not in the file; attnlab suite pack "));
+  const auto told = ::testing::Contains(mentions("not in the file", "attnlab suite pack"));
   EXPECT_THAT(packed_with_checkpoints(temp).notes, Not(told)) << "it is the suite's own folder";
   temp.write("runs/small/suite.json", suite);
-  EXPECT_THAT(packed_with_checkpoints(temp).notes,
-              ::testing::Contains(HasSubstr(fs::canonical(temp / "runs/small").string() +
-                                            ": the record and the tables of this suite")));
+  EXPECT_THAT(
+      packed_with_checkpoints(temp).notes,
+      ::testing::Contains(mentions(fs::canonical(temp / "runs/small").string(), "the record")));
 }
 
 /// A result, and the folder that it was unpacked in.
@@ -213,7 +211,7 @@ TEST_F(UnpackedResult, IsTakenAgainWhereItIsAsItWas) {
   EXPECT_EQ(file_text(to_ + "/tables/table.md"), "| x |");
   EXPECT_EQ(refusal(), "");
   result_.sha256 = "def";
-  EXPECT_THAT(refusal(), HasSubstr("holds something else; name another folder with --out"));
+  EXPECT_THAT(refusal(), mentions("something else", "--out"));
 }
 
 TEST_F(UnpackedResult, IsRefusedWhereAFileWasAltered) {
@@ -234,7 +232,7 @@ TEST_F(UnpackedResult, IsRefusedWhereARunGotMore) {
   EXPECT_EQ(refusal(), "");
   const std::string more = to_ + "/runs/run-00001/evaluations/fog-00.json";
   write_file(more, "{}");
-  EXPECT_THAT(refusal(), HasSubstr(more + ": is not as it was unpacked"));
+  EXPECT_THAT(refusal(), mentions(more, "not as it was unpacked"));
   fs::remove(more);
   write_file(to_ + "/runs/comparison.md", "of a reader");
   EXPECT_EQ(refusal(), "") << "it is not part of a run";
@@ -257,9 +255,9 @@ TEST(ResultFiles, LeaveNoRunOutThatCannotBeRead) {
   const RunFolder damaged = write_run(temp, 1);
   write_file(damaged.file("status.json"), "{");
   const sharing::Store none(sharing::Places{temp / "config", temp / "share"});
-  EXPECT_THAT(message_of<DataError>([&] { sharing::result_files(temp / "runs", none, false); }),
-              ::testing::AllOf(HasSubstr(damaged.path() + ": cannot be packed: "),
-                               HasSubstr("repair it, or remove its folder, first")));
+  EXPECT_THAT(
+      message_of<DataError>([&] { sharing::result_files(temp / "runs", none, false); }),
+      ::testing::AllOf(HasSubstr(damaged.path() + ": cannot be packed: "), HasSubstr("repair it")));
 }
 
 TEST(ResultFiles, LeaveNoEvaluationsOutThatCannotBeRead) {
@@ -271,7 +269,7 @@ TEST(ResultFiles, LeaveNoEvaluationsOutThatCannotBeRead) {
   if (!user.works()) GTEST_SKIP() << "needs another user than the superuser";
   const sharing::Store none(sharing::Places{temp / "config", temp / "share"});
   EXPECT_THAT(message_of<FileError>([&] { sharing::result_files(temp / "runs", none, false); }),
-              HasSubstr(closed + ": cannot be read: Permission denied; check its permissions"));
+              mentions(closed, "Permission denied", "permissions"));
 }
 
 TEST(ResultFiles, HoldEvaluationsInTheOrderInWhichTheyWereWritten) {

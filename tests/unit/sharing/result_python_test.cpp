@@ -19,6 +19,7 @@ namespace attnlab::testing::result_python_test {
 namespace {
 
 namespace fs = std::filesystem;
+using attnlab::testing::mentions;
 using ::testing::UnorderedElementsAre;
 
 /// A finished run with Python files. @param kept  what its configuration calls the attention's
@@ -58,12 +59,11 @@ TEST(ResultPython, HoldsWhatRunsKeepAndNothingElse) {
   EXPECT_THAT(python_paths(packed),
               UnorderedElementsAre("runs/run-00001/python/0123456789abcdef/mine.py",
                                    "runs/run-00001/python/0123456789abcdef/inner/deep.py"));
-  EXPECT_THAT(packed.notes, ElementsAre(HasSubstr("dataset python/gone: was not installed")));
+  EXPECT_THAT(packed.notes, ElementsAre(mentions("dataset python/gone:", "not installed")));
   fs::create_symlink(temp.write("secret.py", "key = 1\n"), folder + "secret.py");
-  EXPECT_THAT(
-      message_of<DataError>(
-          [&] { static_cast<void>(sharing::result_files(temp / "runs", none, false)); }),
-      AllOf(HasSubstr("secret.py: cannot be packed: it is a link"), HasSubstr("put a copy")));
+  EXPECT_THAT(message_of<DataError>(
+                  [&] { static_cast<void>(sharing::result_files(temp / "runs", none, false)); }),
+              mentions("secret.py:", "cannot be packed", "is a link", "put a copy"));
 }
 
 /// A run that was unpacked.
@@ -94,7 +94,7 @@ TEST_F(SharedPython, IsWhatTheConfigurationNamesWithItsOptions) {
 
 TEST_F(SharedPython, IsRefusedOnceAltered) {
   write_file(folder_ + "/" + kept_, text_ + "# another\n");
-  EXPECT_THAT(refusal(), HasSubstr("mine.py: REFUSED: it is not the file that the run used"));
+  EXPECT_THAT(refusal(), mentions("mine.py:", "REFUSED", "the file that the run used"));
 }
 
 TEST_F(SharedPython, HasNoFilesBesideThatNobodyNames) {
@@ -105,7 +105,7 @@ TEST_F(SharedPython, HasNoFilesBesideThatNobodyNames) {
   fs::remove(other);
   // One that takes the place of a package would be imported.
   write_file(fs::path(mine).replace_filename("torch.py").string(), "x = 1\n");
-  EXPECT_THAT(refusal(), HasSubstr(".py: REFUSED: it is not a Python file"));
+  EXPECT_THAT(refusal(), mentions(".py:", "REFUSED", "not a Python file"));
 }
 
 TEST_F(SharedPython, NamesNoFileOfTheMachineThatRepeatsIt) {
@@ -121,7 +121,7 @@ TEST_F(SharedPython, NamesNoFileOfTheMachineThatRepeatsIt) {
 TEST_F(SharedPython, IsThatOfEvaluationsToo) {
   write_run(temp_, kept_,
             "evaluate: {other: {set: {dataset: {use: python, file: python/gone/data.py}}}}\n");
-  EXPECT_THAT(refusal(), HasSubstr("'python/gone/data.py', which is not kept with the run"));
+  EXPECT_THAT(refusal(), mentions("'python/gone/data.py'", "not kept"));
   const auto named = classes_in(parse_yaml(
       "attention: {use: quest, layers: {first: a.py, last: {use: b.py:B, options: {x: 1}}}}\n"
       "model: net.py\ntask: t\ndataset: {use: python, file: d.py, class: D}\n"

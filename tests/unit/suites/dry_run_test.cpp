@@ -49,11 +49,11 @@ TEST_F(DryRunTest, DryRunCountsCellsOfEachKind) {
   suite.cells[1].action = CellAction::stale;
   suite.cells[1].reason = "the file of attention 'standard' changed";
   const std::string text = dry_run_text(suite, costs(), 2, "");
-  EXPECT_THAT(text, StartsWith("dry run of s: 4 runs: 2 to run, 1 stale, 1 skipped\n"));
-  EXPECT_THAT(text, HasSubstr("small/standard/1  stale: the file of attention 'standard' changed"));
+  EXPECT_THAT(text, AllOf(StartsWith("dry run of s:"),
+                          HasSubstr("4 runs: 2 to run, 1 stale, 1 skipped\n")));
+  EXPECT_THAT(text, mentions("small/standard/1", "stale:", "'standard' changed"));
   EXPECT_THAT(text, HasSubstr("small, quest, seed 1: skipped: broken node"));
-  EXPECT_THAT(text, HasSubstr("2 runs to do: about 34 s one after the other, not under 22 s with "
-                              "-j 2, up to 3.0 GB of memory at once\n"));
+  EXPECT_THAT(text, mentions("2 runs to do", "34 s", "22 s with -j 2", "3.0 GB"));
 }
 
 TEST_F(DryRunTest, DryRunNamesEvaluationsThatItDoesNotCount) {
@@ -62,8 +62,7 @@ TEST_F(DryRunTest, DryRunNamesEvaluationsThatItDoesNotCount) {
               "schema: 1\nmodel: vit\nattention: quest\ntask: sorting\ndataset: pictures\n"
               "evaluate: {clean: {}, fog: {set: {}}, pgd: {set: {}}}\n");
   Suite suite = load();
-  EXPECT_THAT(dry_run_text(suite, costs(), 1, ""),
-              HasSubstr("not counted: the evaluations fog, pgd\n"));
+  EXPECT_THAT(dry_run_text(suite, costs(), 1, ""), mentions("not counted:", "fog, pgd\n"));
   for (Cell& cell : suite.cells) cell.action = CellAction::finished;
   EXPECT_THAT(dry_run_text(suite, costs(), 1, ""), Not(HasSubstr("not counted")));
 }
@@ -72,19 +71,18 @@ TEST_F(DryRunTest, NamesWhatCannotBeBuilt) {
   SuiteForecast known = costs();
   known[{"small", "quest"}].problem = "patch_size: 5 does not divide 28";
   EXPECT_THAT(dry_run_text(load(), known, 1, ""),
-              HasSubstr("small, quest cannot be built: patch_size: 5 does not divide 28"));
+              mentions("small, quest cannot be built:", "patch_size: 5"));
 }
 
 TEST_F(DryRunTest, SaysWhetherTheSeedsCanReachTheLevel) {
   EXPECT_EQ(seeds_text(load()), "") << "nothing is compared";
   const std::string few = seeds_text(load("compare: {test: wilcoxon}\n"));
-  EXPECT_THAT(few, StartsWith("2 paired seeds cannot go below p = 0.5"));
+  EXPECT_THAT(few, AllOf(StartsWith("2 paired seeds"), HasSubstr("p = 0.5")));
   EXPECT_EQ(seeds_warning(load("compare: {test: wilcoxon}\n")), few);
   const Suite enough =
       load_suite(temp_ / "s.yaml", {"seeds=[0,1,2,3,4,5]", "compare={test: wilcoxon}"},
                  parts_.catalogue(), "runs");
-  EXPECT_THAT(seeds_text(enough),
-              StartsWith("6 paired seeds can be significant at the level 0.05"));
+  EXPECT_THAT(seeds_text(enough), AllOf(StartsWith("6 paired seeds"), HasSubstr("level 0.05")));
   EXPECT_EQ(seeds_warning(enough), "");
 }
 

@@ -61,8 +61,7 @@ TEST_F(StackSuite, HasNoRunOfAStackThatLacksWhatTheModelNeeds) {
       "experiments: [lm.yaml]\n");
   ASSERT_EQ(suite.absent.size(), 1U);
   EXPECT_EQ(suite.absent[0].attention, "standard+quest");
-  EXPECT_THAT(suite.absent[0].gap.text(),
-              HasSubstr("attention 'quest' of attention.layers.last does not honour 'causal'"));
+  EXPECT_THAT(suite.absent[0].gap.text(), mentions("'quest'", "attention.layers.last", "'causal'"));
 }
 
 TEST_F(StackSuite, SweepsVaryTheMechanismOfSomeLayersAsTheTablesAttentions) {
@@ -87,8 +86,7 @@ TEST_F(StackSuite, SweepsVaryTheMechanismOfSomeLayersAsTheTablesAttentions) {
                     {"attention={use: quest, layers: {0: standard}},{use: quest, layers: {1: "
                      "standard}}"});
               }),
-              HasSubstr("the sweep has two attentions 'quest+standard'; tell them apart: '{use: "
-                        "quest, ..., as: LABEL}'"));
+              mentions("'quest+standard'", "'{use: quest, ..., as: LABEL}'"));
 }
 
 TEST_F(StackSuite, SchemasTakeAnyAttentionInALayer) {

@@ -161,8 +161,7 @@ TEST_F(StoredCells, AFolderThatCannotBeReadIsNamedAndHidesNoOther) {
   if (!user.works()) GTEST_SKIP() << "needs another user than the superuser";
   std::vector<std::string> unreadable;
   EXPECT_THAT(stored_files(temp_ / "kept", unreadable), ElementsAre(HasSubstr("small/standard/")));
-  EXPECT_THAT(unreadable,
-              ElementsAre(closed + ": cannot be read: Permission denied; check its permissions"));
+  EXPECT_THAT(unreadable, ElementsAre(mentions(closed, "Permission denied", "permissions")));
 }
 
 TEST_F(StoredCells, StoredFilesNameNoHostAndNoFolderOfAnybody) {
@@ -204,8 +203,7 @@ TEST_F(StoredCells, DoNotLeadOutOfTheFolderOfTheirRun) {
   const std::string file = temp_ / "foreign.json";
   write_file(file, stored_json(run));  // its check fits
   EXPECT_THAT(message_of<DataError>([&] { read_stored(file); }),
-              AllOf(StartsWith(file + ": not a stored run: "),
-                    HasSubstr("a result's hash is hexadecimal digits")));
+              AllOf(StartsWith(file + ": not a stored run: "), mentions("hash", "hexadecimal")));
 }
 
 TEST_F(StoredCells, RestoredHereAreGuardedAsRunsOfThisMachineAre) {
@@ -217,7 +215,7 @@ TEST_F(StoredCells, RestoredHereAreGuardedAsRunsOfThisMachineAre) {
   config.replace(config.find("epochs: "), 9, "epochs: 7");
   write_file(folder.file("config.yaml"), config);
   EXPECT_THAT(message_of<DataError>([&] { folder.status(); }),
-              HasSubstr("config.yaml is missing or was changed since the run ended"));
+              HasSubstr("config.yaml is missing or was changed"));
 }
 
 TEST_F(StoredCells, ComparisonsSayWhichRunsWereStored) {
@@ -226,9 +224,8 @@ TEST_F(StoredCells, ComparisonsSayWhichRunsWereStored) {
   use_stored(find_stored(here, catalogue_, false), here);
   const RunCollection runs = find_runs({here.folder});
   const Comparison comparison = compare_runs(runs, {}, "standard");
-  EXPECT_THAT(
-      comparison.notes,
-      Contains("stored results, not made here: quest, standard, each (small: 1 run, seed 0)"));
+  EXPECT_THAT(comparison.notes, Contains(mentions("stored results", "quest, standard, each",
+                                                  "small: 1 run, seed 0")));
   EXPECT_THAT(comparison.differences, IsEmpty());
 }
 
@@ -253,10 +250,9 @@ TEST_F(StoredCells, AreNotUsedForAnotherConfiguration) {
 
 TEST_F(StoredCells, AreNotUsedForOtherData) {
   keep_all();
-  EXPECT_EQ(refusal(suite("runs", "", "d2")),
-            "small/standard/0: the data of dataset 'pictures' differ");
-  EXPECT_EQ(refusal(suite("runs", "", "")),
-            "small/standard/0: the data's fingerprint is not known");
+  EXPECT_THAT(refusal(suite("runs", "", "d2")), says({"small/standard/0:", "'pictures' differ"}));
+  EXPECT_THAT(refusal(suite("runs", "", "")),
+              says({"small/standard/0:", "fingerprint", "not known"}));
 }
 
 TEST_F(StoredCells, AreNotUsedWhereAnEvaluationsSettingsCannotBeRead) {
@@ -264,7 +260,7 @@ TEST_F(StoredCells, AreNotUsedWhereAnEvaluationsSettingsCannotBeRead) {
   edit([](json& in) {
     for (int i = 0; i <= 2000; ++i) in["evaluations"][0]["set"]["key" + std::to_string(i)] = i;
   });
-  EXPECT_EQ(refusal(suite()), "small/standard/0: evaluation 'fog': its settings cannot be read");
+  EXPECT_THAT(refusal(suite()), says({"small/standard/0:", "evaluation 'fog':", "cannot be read"}));
 }
 
 TEST_F(StoredCells, AreNotUsedWhereAMeanIsOfOtherPoints) {
@@ -294,8 +290,8 @@ TEST_F(StoredCells, AreNotUsedWhereAMeanIsOfOtherPoints) {
     temp_.write("kept/" + run.name(), stored_json(run));
   }
   EXPECT_EQ(find_stored(suite("runs", over("[a, b]")), catalogue_, false).matches.size(), 2U);
-  EXPECT_EQ(refusal(suite("runs", over("[a]"))),
-            "small/standard/0: evaluation 'swap': it is the mean of other points");
+  EXPECT_THAT(refusal(suite("runs", over("[a]"))),
+              says({"small/standard/0:", "evaluation 'swap':", "other points"}));
 }
 
 constexpr const char* kOldOptions = R"(
@@ -344,9 +340,9 @@ TEST_F(StoredCells, StandUnderAnotherRevisionWithTheSameNumbers) {
 TEST_F(StoredCells, AreNotUsedUnderOtherNumbersOfTheFrameworkButByWord) {
   keep_all();
   edit([](json& in) { in["identity"]["numbers"] = kNumbersVersion + 1; });
-  EXPECT_EQ(refusal(suite()), "small/standard/0: the framework's numbers are of version " +
-                                  std::to_string(kNumbersVersion) + ", were of " +
-                                  std::to_string(kNumbersVersion + 1));
+  EXPECT_THAT(refusal(suite()),
+              says({"small/standard/0: ", "of version " + std::to_string(kNumbersVersion) +
+                                              ", were of " + std::to_string(kNumbersVersion + 1)}));
   EXPECT_EQ(find_stored(suite(), catalogue_, false).acceptable, 2U);
   EXPECT_EQ(find_stored(suite(), catalogue_, true).matches.size(), 2U);
 }
@@ -356,20 +352,18 @@ TEST_F(StoredCells, SayWhatItCostsWhereMostAreRefused) {
   EXPECT_EQ(refusal_warning(find_stored(suite(), catalogue_, false)), "") << "all are used";
   EXPECT_THAT(
       refusal_warning(find_stored(suite("runs", "set: {train: {epochs: 3}}\n"), catalogue_, false)),
-      AllOf(HasSubstr("2 of 2 stored runs do not count here"),
-            HasSubstr("that took " + duration(2 * 2.5)),
+      AllOf(HasSubstr("2 of 2 stored runs"), HasSubstr("that took " + duration(2 * 2.5)),
             HasSubstr("--accept-revision does not help")));
   edit([](json& in) { in["identity"].erase("numbers"); });
   EXPECT_THAT(refusal_warning(find_stored(suite(), catalogue_, false)),
-              HasSubstr("--accept-revision counts 2 of them, in which the version of the "
-                        "framework's numbers alone differs"));
+              mentions("--accept-revision", "2 of them", "version"));
   EXPECT_EQ(refusal_warning(find_stored(suite(), catalogue_, true)), "");
 }
 
 TEST_F(StoredCells, OfAnEarlierAttnlabAreUsedByWordAlone) {
   keep_all();
   edit([](json& in) { in["identity"].erase("numbers"); });
-  EXPECT_THAT(refusal(suite()), HasSubstr("of which version the framework's numbers were is not"));
+  EXPECT_THAT(refusal(suite()), HasSubstr("of which version"));
   EXPECT_EQ(find_stored(suite(), catalogue_, true).matches.size(), 2U);
 }
 
@@ -471,7 +465,7 @@ TEST_F(StoredCells, HaveTheVersionsThatMadeThemAndNotThoseOfNow) {
   EXPECT_EQ(run.plugins.size(), 4U);
   EXPECT_EQ(run.entries.at("fog"), (PluginVersions{{"dataset lab/pictures", "0.8"}}));
   temp_.write("kept/" + run.name(), stored_json(run));
-  EXPECT_THAT(refusal(suite()), HasSubstr("model is lab/vit 1.2.3, was lab/vit 0.9"));
+  EXPECT_THAT(refusal(suite()), mentions("lab/vit 1.2.3", "was lab/vit 0.9"));
 }
 
 TEST_F(StoredCells, AreRefusedWhereTheirVersionsAreNotKnown) {
@@ -483,12 +477,12 @@ TEST_F(StoredCells, AreRefusedWhereTheirVersionsAreNotKnown) {
   json changed = lock;
   changed["evaluations"] = json::object();
   write_file(file, changed.dump());
-  EXPECT_THAT(said(), AllOf(HasSubstr("does not name the plugins of its evaluation 'fog'"),
-                            HasSubstr("attnlab eval " + cell.folder.path())));
+  EXPECT_THAT(said(),
+              mentions("the plugins", "evaluation 'fog'", "attnlab eval " + cell.folder.path()));
   changed = lock;
   for (json& part : changed["parts"]) part["hash"] = "of another file";
   write_file(file, changed.dump());
-  EXPECT_THAT(said(), HasSubstr("its lock.json does not name the model"));
+  EXPECT_THAT(said(), mentions("lock.json", "the model"));
   std::filesystem::remove(file);
   EXPECT_THAT(said(), HasSubstr("has no lock.json"));
 }
@@ -496,10 +490,10 @@ TEST_F(StoredCells, AreRefusedWhereTheirVersionsAreNotKnown) {
 TEST_F(StoredCells, AreNotUsedForAnotherVersionOfWhatEvaluates) {
   keep_all();
   edit([](json& in) { in["identity"]["evaluations"]["fog"]["dataset lab/pictures"] = "0.9"; });
-  EXPECT_EQ(refusal(suite()),
-            "small/standard/0: evaluation 'fog': dataset lab/pictures is 1.2.3, was 0.9");
+  EXPECT_THAT(refusal(suite()),
+              says({"small/standard/0:", "evaluation 'fog':", "lab/pictures is 1.2.3, was 0.9"}));
   edit([](json& in) { in["identity"].erase("evaluations"); });  // as earlier files are
-  EXPECT_THAT(refusal(suite()), HasSubstr("the version of dataset lab/pictures is not known"));
+  EXPECT_THAT(refusal(suite()), mentions("version", "lab/pictures is not known"));
 }
 
 TEST_F(StoredCells, AreNotUsedForAnotherVersionOfWhatJudgesTheEpochs) {
@@ -514,7 +508,7 @@ TEST_F(StoredCells, AreNotUsedForAnotherVersionOfWhatJudgesTheEpochs) {
   temp_.write("kept/" + run.name(), stored_json(run));
   edit([](json& in) { in["identity"]["judges"]["task lab/counting"] = "0.9"; });
   EXPECT_THAT(refusal(suite("runs", judged)),
-              HasSubstr("what judges its epochs: task lab/counting is 1.2.3, was 0.9"));
+              mentions("judges its epochs", "lab/counting is 1.2.3, was 0.9"));
 }
 
 TEST_F(StoredCells, AreStaleOnceWhatEvaluatesHasAnotherVersion) {
@@ -528,8 +522,8 @@ TEST_F(StoredCells, AreStaleOnceWhatEvaluatesHasAnotherVersion) {
       here, [](json& in) { in["identity"]["evaluations"]["fog"]["dataset lab/pictures"] = "0.9"; });
   check_restored(again, catalogue_, false, false);
   EXPECT_EQ(again.cells.front().action, CellAction::stale);
-  EXPECT_EQ(again.cells.front().reason,
-            "a stored result; evaluation 'fog': dataset lab/pictures is 1.2.3, was 0.9");
+  EXPECT_THAT(again.cells.front().reason,
+              says({"a stored result", "evaluation 'fog':", "lab/pictures is 1.2.3, was 0.9"}));
   again = suite();
   check_restored(again, catalogue_, true, /*dry_run=*/true);
   EXPECT_EQ(again.cells.front().action, CellAction::run);
@@ -541,7 +535,7 @@ TEST_F(StoredCells, AreStaleOnceWhatEvaluatesHasAnotherVersion) {
 
 TEST_F(StoredCells, AreNotUsedWhereAnEvaluationIsMissing) {
   keep_all(/*evaluated=*/false);
-  EXPECT_EQ(refusal(suite()), "small/standard/0: it has no evaluation 'fog'");
+  EXPECT_THAT(refusal(suite()), says({"small/standard/0:", "no evaluation 'fog'"}));
 }
 
 TEST_F(StoredCells, AreUsedWithoutEvaluationsWhereTheRunDiverged) {
@@ -650,7 +644,7 @@ TEST_F(StoredCells, TwoEvaluationsOfOneFileAreRefused) {
   const StoredUse use = find_stored(suite(), catalogue_, false);
   EXPECT_THAT(use.matches, IsEmpty());
   ASSERT_EQ(use.damaged.size(), 2U);
-  EXPECT_THAT(use.damaged.front(), HasSubstr("it has two evaluations 'swap~1'"));
+  EXPECT_THAT(use.damaged.front(), HasSubstr("two evaluations 'swap~1'"));
 }
 
 TEST_F(StoredCells, ADamagedFileIsNamedAndTheOthersAreUsed) {
@@ -671,7 +665,7 @@ TEST_F(StoredCells, ARunThatIsNotFinishedIsNotStored) {
   const Cell cell = suite("elsewhere").cells.front();
   cell.folder.freeze(cell.experiment, cell.seed, cell.identity);
   const std::string said = message_of<ConfigError>([&] { stored_of(cell.folder.path()); });
-  EXPECT_THAT(said, HasSubstr("is pending; only finished runs are stored"));
+  EXPECT_THAT(said, mentions("is pending", "only finished runs"));
 }
 
 }  // namespace

@@ -59,9 +59,8 @@ TEST_F(SuiteWithCausalModel, AnAttentionThatDoesNotFitIsAnAbsenceNotAnError) {
   ASSERT_EQ(suite.absent.size(), 2U);
   EXPECT_EQ(suite.absent[1].experiment, "causal");
   EXPECT_EQ(suite.absent[1].gap.kind, Absence::incompatible);
-  EXPECT_EQ(suite.absent[1].gap.reason,
-            "attention 'quest' does not honour 'causal', which model 'lm' needs; choose another "
-            "attention");
+  EXPECT_THAT(suite.absent[1].gap.reason,
+              says({"'quest'", "'causal'", "'lm'", "choose another attention"}));
 }
 
 TEST_F(SuiteWithCausalModel, ASkippedIncompatibleCellIsSkipped) {
@@ -72,8 +71,7 @@ TEST_F(SuiteWithCausalModel, ASkippedIncompatibleCellIsSkipped) {
 
 TEST_F(SuiteWithCausalModel, NothingThatFitsIsAnError) {
   EXPECT_THAT(refusal("schema: 1\nattentions: [quest]\nexperiments: [causal.yaml]\n"),
-              EndsWith("attention 'quest' does not honour 'causal', which model 'lm' needs; choose "
-                       "another attention"));
+              mentions("'quest'", "'causal'", "'lm'", "choose another attention"));
 }
 
 TEST_F(SuiteWithCausalModel, AMistakeInTheFileStaysAnError) {
@@ -95,8 +93,7 @@ TEST_F(SuiteWithCausalModel, TablesShowWhatIsAbsentAndWhy) {
   EXPECT_THAT(text, HasSubstr("| 2 incompatible "));
   EXPECT_THAT(text, HasSubstr("- causal, quest, seeds 0, 1: incompatible: attention 'quest' does"));
   EXPECT_THAT(text, HasSubstr("- small, quest, seed 1: skipped: slow\n"));
-  EXPECT_THAT(text,
-              HasSubstr("- small, standard, seed 1: stale: the file of attention 'standard'"));
+  EXPECT_THAT(text, mentions("- small, standard, seed 1: stale:", "'standard'"));
   const json read = json::parse(suite_json(suite, rows, "x"));
   EXPECT_EQ(read.at("absent").size(), 4U);
   EXPECT_EQ(read.at("runs").size(), 4U) << "without the stale one";
@@ -142,9 +139,9 @@ TEST_F(SuiteTest, ComparisonsNameExperimentsThatNobodyRan) {
   temp_.write("runs/s/suite.json", suite_record(suite, "x"));
   const Comparison comparison = compare_runs(find_runs({temp_ / "runs/s"}), {}, "");
   EXPECT_THAT(comparison.experiments, ElementsAre("small"));
-  EXPECT_THAT(
-      comparison.notes,
-      ::testing::Contains("not compared: large, standard, quest, seeds 0, 1: skipped: slow"));
+  EXPECT_THAT(comparison.notes,
+              ::testing::Contains(
+                  mentions("not compared: large, standard, quest, seeds 0, 1:", "skipped: slow")));
 }
 
 // A suite over domains that is run part by part has hundreds of such runs.
@@ -156,10 +153,8 @@ TEST_F(SuiteTest, RunsThatWereNotChosenLastAreOneNote) {
   temp_.write("runs/s/suite.json", suite_record(narrow, "x"));
   const RunCollection found = find_runs({temp_ / "runs/s"});
   EXPECT_EQ(found.runs.size(), 2U);
-  EXPECT_THAT(
-      found.notes,
-      ElementsAre(AllOf(HasSubstr("2 runs are left out, not of the suite as it was run last"),
-                        HasSubstr("small/quest/1-"), HasSubstr("and others"))));
+  EXPECT_THAT(found.notes, ElementsAre(mentions("2 runs are left out", "run last", "small/quest/1-",
+                                                "and others")));
 }
 
 }  // namespace

@@ -185,9 +185,9 @@ TEST_F(SuiteGridTest, LeavesManyPointsToTheFileForPrograms) {
   const Suite suite = load("grid: {dim: 'range(1, 31, 1)'}\npool: []\nseeds: [0]\n");
   finish(suite.cells[0], {{"accuracy", 0.5}});
   const std::string text = suite_markdown(suite, summarise(suite), "x");
-  EXPECT_THAT(text, AllOf(HasSubstr("Each point, in 62 rows, stands in table.json."),
-                          HasSubstr("## Over all 31 points (dim)"), HasSubstr("30 pending, 1 done"),
-                          HasSubstr("31 pending"), Not(HasSubstr("dim=7"))));
+  EXPECT_THAT(text, AllOf(Not(HasSubstr("dim=7")),
+                          mentions("62 rows", "table.json", "## Over all 31 points (dim)",
+                                   "30 pending, 1 done", "31 pending")));
 }
 
 // ---- costs
@@ -204,7 +204,7 @@ TEST_F(SuiteGridTest, CostsOnlyOnceWhatCostsTheSame) {
     costs[{experiment, "quest"}] = {"d", wide ? 2000 : 1000, 0, 10, 1.0, 2.0, 1'000'000'000};
   }
   const std::string text = dry_run_text(suite, costs, 1, "");
-  EXPECT_THAT(text, AllOf(HasSubstr("dry run of s: 8 runs: 8 to run"),
+  EXPECT_THAT(text, AllOf(HasSubstr("8 runs: 8 to run"),
                           HasSubstr("small, points of the grid  quest      4     1000 "),
                           HasSubstr("small, points of the grid  quest      4     2000 "),
                           Not(HasSubstr("lr=0.001"))));
@@ -238,7 +238,8 @@ TEST_F(SuiteSetTest, IsPartOfTheAttentionForThoseWhoCompare) {
   EXPECT_TRUE(differences_of(runs.runs).empty());
   const std::vector<ConfigDifference> own = matched_values(runs.runs);
   ASSERT_EQ(own.size(), 1U);
-  EXPECT_EQ(own[0].text(), "small: model.dim is 16 in wide (seeds 0, 1); 8 in quest (seeds 0, 1)");
+  EXPECT_THAT(own[0].text(),
+              says({"small:", "model.dim", "16 in wide (seeds 0, 1)", "8 in quest (seeds 0, 1)"}));
 }
 
 TEST_F(SuiteSetTest, ReportsMistakesWithTheirPlaces) {
@@ -249,13 +250,11 @@ TEST_F(SuiteSetTest, ReportsMistakesWithTheirPlaces) {
         [&] { load_suite(temp_.write("s.yaml", yaml), {}, parts().catalogue(), temp_ / "runs"); });
     return message.substr(message.find("s.yaml"));
   };
-  EXPECT_EQ(refused("{model: {dmi: 16}}"),
-            "s.yaml:3:41: model: unknown key 'dmi' of model 'vit'; did you mean 'dim'?");
-  EXPECT_EQ(refused("5"),
-            "s.yaml:3:32: attentions: set: expected a map of what an experiment has "
-            "with this attention, found 5");
-  EXPECT_THAT(refused("{seeds: [1]}"), StartsWith("s.yaml:3:33: attentions: set: does not change "
-                                                  "'seeds'"));
+  EXPECT_THAT(refused("{model: {dmi: 16}}"),
+              says({"s.yaml:3:41:", "model:", "'dmi'", "'vit'", "'dim'"}));
+  EXPECT_THAT(refused("5"), says({"s.yaml:3:32:", "attentions:", "set:", "a map", "found 5"}));
+  EXPECT_THAT(refused("{seeds: [1]}"),
+              AllOf(StartsWith("s.yaml:3:33: attentions:"), HasSubstr("'seeds'")));
 }
 
 }  // namespace

@@ -58,26 +58,21 @@ TEST_F(SuitePage, NamesEveryMistakeWithItsPlace) {
       "page:\n  columns:\n    - {experiment: small, rle: quality}\n"
       "    - {experiment: smal}\n    - {experiment: small, role: qualty, title: x}\n"
       "  claims: [{attention: quest}]\n");
-  EXPECT_THAT(said,
-              HasSubstr("s.yaml:6:27: page.columns: unknown key 'rle' of a suite; did you mean "
-                        "'role'?"));
-  EXPECT_THAT(said, HasSubstr("s.yaml:8:33: page.columns.role: 'qualty' is not one of quality, "
-                              "robustness, stability; did you mean 'quality'?"));
-  EXPECT_THAT(said, HasSubstr("s.yaml:9:12: page.claims.says: a suite needs a value"));
+  EXPECT_THAT(said, mentions("s.yaml:6:27: page.columns:", "'rle'", "'role'"));
+  EXPECT_THAT(said, mentions("s.yaml:8:33: page.columns.role:", "'qualty'", "'quality'"));
+  EXPECT_THAT(said, mentions("s.yaml:9:12: page.claims.says:", "needs a value"));
 }
 
 TEST_F(SuitePage, WantsItsExperimentsToBeTheSuites) {
-  EXPECT_THAT(
-      refusal("page: {columns: [{experiment: smal}]}\n"),
-      HasSubstr("page: 'smal' is not one of the suite's experiments; did you mean 'small'?"));
+  EXPECT_THAT(refusal("page: {columns: [{experiment: smal}]}\n"),
+              mentions("page:", "'smal'", "'small'"));
 }
 
 TEST_F(SuitePage, NamesAMetricThatIsNearlyAnEvaluations) {
   const std::string evaluated = "set: {evaluate: {fog: {set: {dataset: {root: foggy}}}}}\n";
   EXPECT_THAT(
       refusal(evaluated + "page: {columns: [{experiment: small, metric: fgo/accuracy}]}\n"),
-      HasSubstr("page.columns: metric 'fgo/accuracy': small has no evaluation 'fgo'; did you "
-                "mean 'fog'?"));
+      mentions("page.columns:", "'fgo/accuracy'", "small has no evaluation 'fgo'", "'fog'"));
   EXPECT_EQ(load(evaluated + "page:\n  columns:\n    - {experiment: small, metric: fog/accuracy}\n"
                              "    - {experiment: small, metric: outcome/correct}\n")
                 .page->columns.size(),
@@ -104,7 +99,7 @@ TEST_F(SuitePage, LeavesOutWhatAFileLeavesOutThatExtendsIt) {
 
 TEST_F(SuitePage, TwoColumnsOfOneNameAreAMistake) {
   EXPECT_THAT(refusal("page: {columns: [{experiment: small}, {experiment: small}]}\n"),
-              HasSubstr("'small' stands twice; tell them apart with title: TEXT"));
+              mentions("'small' stands twice", "title: TEXT"));
 }
 
 TEST_F(SuitePage, AWarningIsPartOfTheNotes) {
@@ -141,7 +136,7 @@ TEST_F(SuitePage, AnAttentionThatIsMissingIsAlwaysAnError) {
 
 TEST_F(SuitePage, WithoutAnyPluginThatIsNeededNothingIsLeft) {
   EXPECT_THAT(message_of<ConfigError>([&] { load("missing_plugins: skip\n", "[strange.yaml]"); }),
-              HasSubstr("strange: there is no dataset 'molecules'"));
+              mentions("strange:", "no dataset 'molecules'"));
 }
 
 }  // namespace

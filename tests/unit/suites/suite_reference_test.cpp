@@ -6,10 +6,12 @@
 
 #include "framework/config/compose.h"
 #include "framework/suites/suite_keys.h"
+#include "tests/support/message_of.h"
 
 namespace attnlab::suite_reference_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -62,13 +64,12 @@ TEST(SuiteReference, HoldsSeveralMetricsAsAList) {
 TEST(SuiteReference, NamesEveryProblemWithItsPlace) {
   EXPECT_THAT(
       problems_of("{source: x, sauce: y, values: {a: {b: high, c: .nan}, d: 3}}"),
-      ElementsAre(HasSubstr("s.yaml:1:24: reference: unknown key 'sauce' of a suite; did you mean "
-                            "'source'"),
+      ElementsAre(mentions("s.yaml:1:24:", "reference:", "'sauce'", "'source'"),
                   HasSubstr("s.yaml:1:50: reference.values.a.b: expected a number"),
                   HasSubstr("reference.values.a.c: expected a number"),
                   HasSubstr("reference.values.d: expected {ATTENTION: NUMBER, ...}, found 3")));
   EXPECT_THAT(problems_of("{source: x}"),
-              ElementsAre(HasSubstr("reference.values: a suite needs a value")));
+              ElementsAre(mentions("reference.values:", "needs a value")));
 }
 
 }  // namespace

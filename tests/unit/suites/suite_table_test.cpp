@@ -107,9 +107,9 @@ TEST_F(SuiteTest, ShowsTheHeadlineOfEachEvaluationAndMarksRunsTrainedTogether) {
   const std::vector<SuiteRow> rows = summarise(suite);
   EXPECT_EQ(rows[0].metrics.at("fog/nll").mean, 3) << "for programs";
   EXPECT_THAT(suite_markdown(suite, rows, "x"),
-              AllOf(HasSubstr("| accuracy (%) | fog/accuracy (%) | runs "), HasSubstr("| 25.00 "),
-                    Not(HasSubstr("peak_memory (MB)")),
-                    HasSubstr("trained together with others in one process (2 runs)")));
+              AllOf(Not(HasSubstr("peak_memory (MB)")),
+                    mentions("| accuracy (%) | fog/accuracy (%) | runs ", "| 25.00 ",
+                             "trained together", "(2 runs)")));
 }
 
 TEST_F(SuiteTest, CountsAndNamesEvaluationsThatFailed) {
@@ -121,9 +121,9 @@ TEST_F(SuiteTest, CountsAndNamesEvaluationsThatFailed) {
                      evaluated("fog", {{"accuracy", 0.25}}, done ? "" : "no memory"));
   }
   EXPECT_THAT(suite_markdown(suite, summarise(suite), "x"),
-              AllOf(HasSubstr("| 50.00 ± 0.00 | 25.00 (1 of 2)   | 2 done |"),
-                    HasSubstr("| 50.00 ± 0.00 | 25.00 ± 0.00     | 2 done |"),
-                    HasSubstr("\n- small/standard: evaluation fog: failed: no memory\n")));
+              mentions("| 50.00 ± 0.00 | 25.00 (1 of 2)   | 2 done |",
+                       "| 50.00 ± 0.00 | 25.00 ± 0.00     | 2 done |",
+                       "small/standard: evaluation fog:", "failed: no memory\n"));
 }
 
 TEST_F(SuiteTest, ShowsWhatIsADetailInOneExperimentWhereItIsAnothersHeadline) {

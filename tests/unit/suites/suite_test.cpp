@@ -42,9 +42,7 @@ TEST_F(SuiteTest, NamesTheLineOfAFileOfWeightsThatIsNotThere) {
   temp_.write("begun.yaml", "extends: small.yaml\ninit: {from: lost.safetensors}\n");
   const std::string message =
       refusal("schema: 1\nattentions: [standard, quest]\nexperiments: [begun.yaml, small.yaml]\n");
-  EXPECT_THAT(message, AllOf(HasSubstr("begun.yaml:2:14: init.from: there is no file "
-                                       "'lost.safetensors'"),
-                             HasSubstr("make it")));
+  EXPECT_THAT(message, mentions("begun.yaml:2:14:", "init.from:", "'lost.safetensors'", "make it"));
   EXPECT_EQ(message.find("init.from"), message.rfind("init.from")) << "said once for all cells";
 }
 
@@ -113,40 +111,41 @@ TEST_F(SuiteTest, SaysAllMistakesInOneGo) {
       "page: {titel: x, columns: [{domain: d, experiment: smal}]}\n"
       "skip: [{experiment: smal, seeds: [5]}]\n"
       "relative: {to: smal}\n");
-  for (const char* mistake :
-       {"s.yaml:2:24: attentions: expected a name or {use: NAME, as: LABEL, ...}, found {us: "
-        "quest}\n",
-        "s.yaml:2:43: attention: there is no attention 'qest'; did you mean 'quest'?",
-        "s.yaml:3:15: experiments: smal.yaml: there is no such file",
-        "half.yaml:1:23: gone.yaml: cannot read: No such file or directory",
-        "bad.yaml:2:9: model: unknown key 'dmi' of model 'vit'; did you mean 'dim'?\n",
-        "bad.yaml:3:18: evaluate.fog: unknown key 'sett' of an evaluation",
-        "s.yaml:4:23: train.epochs: expected an integer, found none\n",
-        "s.yaml:4:39: 'seeds' has no item 7 to remove", "s.yaml:5:8: page: unknown key 'titel'",
-        "s.yaml:6:8: skip.reason: a suite needs a value"}) {
-    EXPECT_THAT(refused, HasSubstr(mistake));
+  const std::vector<Words> mistakes = {
+      {"s.yaml:2:24: attentions:", "{use: NAME, as: LABEL, ...}", "found {us: quest}"},
+      {"s.yaml:2:43: attention:", "'qest'", "'quest'"},
+      {"s.yaml:3:15: experiments:", "smal.yaml:", "no such file"},
+      {"half.yaml:1:23:", "gone.yaml:", "No such file"},
+      {"bad.yaml:2:9: model:", "'dmi'", "'vit'", "'dim'"},
+      {"bad.yaml:3:18: evaluate.fog:", "unknown key 'sett'"},
+      {"s.yaml:4:23: train.epochs:", "an integer", "found none"},
+      {"s.yaml:4:39:", "'seeds'", "no item 7"},
+      {"s.yaml:5:8: page:", "unknown key 'titel'"},
+      {"s.yaml:6:8: skip.reason:", "needs a value"}};
+  for (const Words& mistake : mistakes) {
+    EXPECT_THAT(refused, has_line(mistake)) << mistake.front();
   }
   EXPECT_THAT(refused, Not(HasSubstr("not one of the suite's"))) << "which are not all known";
 }
 
 TEST_F(SuiteTest, SaysWhatIsWrongBesideWhatComposingFinds) {
   EXPECT_THAT(refusal(kBoth + "seeds: ${sedes}\nset-: [x]\nwarnin: x\n"),
-              AllOf(HasSubstr("s.yaml:4:8: ${sedes}"), HasSubstr("s.yaml:5:1: 'set-' removes"),
-                    HasSubstr("s.yaml:6:1: unknown key 'warnin' of a suite")));
+              mentions("s.yaml:4:8: ${sedes}", "s.yaml:5:1: 'set-' removes",
+                       "s.yaml:6:1:", "unknown key 'warnin'"));
 }
 
 TEST_F(SuiteTest, NeedsAttentionsAndExperiments) {
-  EXPECT_EQ(refusal("schema: 1\nexperiments: [small.yaml]\n"),
-            "s.yaml:1:1: attentions: a suite needs a value (list): " +
-                find_option(schema_of<SuiteKeys>(), "attentions")->help);
+  EXPECT_THAT(refusal("schema: 1\nexperiments: [small.yaml]\n"),
+              says({"s.yaml:1:1:", "attentions:", "(list)",
+                    find_option(schema_of<SuiteKeys>(), "attentions")->help}));
   EXPECT_THAT(refusal("schema: 1\nattentions: [quest]\nexperiments: []\n"),
-              says({"s.yaml:3:14:", "experiments:", "needs a value (list of string)",
-                    "`configs/experiments`"}));
+              says({"s.yaml:3:14:", "experiments:", "(list of string)", "`configs/experiments`"}));
   EXPECT_THAT(
       refusal("schema: 1\nattentions: [[quest]]\nexperiments: [small.yaml]\n"),
-      StartsWith("s.yaml:2:14: attentions: expected a name or {use: NAME, as: LABEL, ...}"));
-  EXPECT_THAT(refusal("schema: 1\nattentions: [quest]\nexperiments: [gone.yaml]\n"),
-              StartsWith("s.yaml:3:15: experiments: gone.yaml: there is no such file"));
+      AllOf(StartsWith("s.yaml:2:14: attentions:"), HasSubstr("{use: NAME, as: LABEL, ...}")));
+  EXPECT_THAT(
+      refusal("schema: 1\nattentions: [quest]\nexperiments: [gone.yaml]\n"),
+      AllOf(StartsWith("s.yaml:3:15: experiments:"), mentions("gone.yaml:", "no such file")));
 }
 
 TEST_F(SuiteTest, ChangesEveryExperimentBySetAndSeeds) {

@@ -100,13 +100,12 @@ TEST_F(SweepTest, VariesAttentionsAsTheTablesAttentions) {
   EXPECT_EQ(suite.cells.size(), 4U);
   EXPECT_EQ(sweep({"attention=quest,standard"}, {5}, "quest").baseline, "quest");
   EXPECT_THAT(message_of<ConfigError>([&] { sweep({"dim=8,9"}, {5}, "quest"); }),
-              StartsWith("--baseline: 'quest' is not one of the sweep's attentions"));
+              AllOf(StartsWith("--baseline:"), HasSubstr("'quest'")));
 }
 
 TEST_F(SweepTest, KeepsAttentionsOfOneNameApart) {
   EXPECT_THAT(refusal({"attention=quest,{use: quest, eps: 0.1}"}),
-              HasSubstr("the sweep has two attentions 'quest'; tell them apart: '{use: quest, ..., "
-                        "as: LABEL}'"));
+              mentions("two attentions 'quest'", "'{use: quest, ..., as: LABEL}'"));
   const Suite suite =
       sweep({"attention={use: quest, as: A},{use: quest, eps: 0.1, as: B}"}, {5}, "A");
   EXPECT_THAT(suite.attentions, ElementsAre("A", "B"));
@@ -121,9 +120,8 @@ TEST_F(SweepTest, NamesAPointAlikeForAllAttentions) {
 }
 
 TEST_F(SweepTest, RefusesAFixedValueOfWhatVaries) {
-  EXPECT_THAT(
-      refusal({"lr=0.001,0.01", "train.optimizer.lr=0.1"}),
-      HasSubstr("argument 'train.optimizer.lr=0.1': 'train.optimizer.lr' is varied already"));
+  EXPECT_THAT(refusal({"lr=0.001,0.01", "train.optimizer.lr=0.1"}),
+              mentions("argument 'train.optimizer.lr=0.1'", "varied already"));
 }
 
 TEST_F(SweepTest, VariesOptionsOfAnAttentionThatTheFileDoesNotName) {
@@ -190,10 +188,9 @@ TEST_F(SweepTest, CutsNoValueOffAtAHash) {
 
 TEST_F(SweepTest, SaysWhatIsWrongWithItsWordsAndItsFileAtOnce) {
   temp_.write("small.yaml", "schema: 1\nextends: gone.yaml\n");
-  EXPECT_THAT(
-      refusal({"lr=1,,2", "dim=8]"}),
-      AllOf(HasSubstr("'lr=1,,2': a value is missing between commas"),
-            HasSubstr("'dim=8]': ']' closes nothing"), HasSubstr("gone.yaml: cannot read")));
+  EXPECT_THAT(refusal({"lr=1,,2", "dim=8]"}),
+              mentions("'lr=1,,2'", "missing between commas", "'dim=8]': ']' closes nothing",
+                       "gone.yaml: cannot read"));
 }
 
 TEST_F(SweepTest, FindsShortKeysAndRefusesDoubtfulOnes) {
@@ -203,11 +200,10 @@ TEST_F(SweepTest, FindsShortKeysAndRefusesDoubtfulOnes) {
   EXPECT_EQ(full_key("optimizer.lr", keys, "x"), "train.optimizer.lr");
   EXPECT_EQ(full_key("dim", keys, "x"), "dim") << "a whole key is not a short one";
   EXPECT_THAT(refusal({"use=vit,lm"}),
-              StartsWith("argument 'use=vit,lm': 'use' may be model.use or attention.use or "));
+              AllOf(StartsWith("argument 'use=vit,lm'"), HasSubstr("model.use or attention.use")));
   EXPECT_THAT(refusal({"attention=quest", "eps=1,2"}),
-              HasSubstr("'eps' may be attention.eps or train.optimizer.eps; write one of them"));
-  EXPECT_THAT(refusal({"epohcs=1,2"}),
-              HasSubstr("'epohcs' is not a key of the experiment; did you mean 'epochs'?"));
+              mentions("'eps'", "attention.eps or train.optimizer.eps"));
+  EXPECT_THAT(refusal({"epohcs=1,2"}), mentions("'epohcs'", "'epochs'"));
   EXPECT_THAT(refusal({"train.optimizer.rl=1,2"}), HasSubstr("did you mean 'train.optimizer.lr'?"));
 }
 
@@ -220,8 +216,8 @@ TEST_F(SweepTest, RefusesWhatASweepCannotVary) {
 
 TEST_F(SweepTest, ReportsEveryWrongValueOnce) {
   const std::string message = refusal({"epochs=0,1,x", "dim=8,16"});
-  EXPECT_THAT(message, AllOf(HasSubstr("train.epochs: 0 is out of range"),
-                             HasSubstr("train.epochs: expected an integer, found x")));
+  EXPECT_THAT(message,
+              mentions("train.epochs: 0 is out of range", "expected an integer", "found x"));
   EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 1) << message;
 }
 
@@ -233,7 +229,7 @@ TEST_F(SweepTest, IncompatibleAttentionsAreAbsentNotErrors) {
   EXPECT_EQ(suite.absent[1].attention, "quest");
   EXPECT_EQ(suite.absent[1].seed, 1);
   EXPECT_THAT(suite.absent[0].gap.text(),
-              StartsWith("incompatible: attention 'quest' does not honour 'causal'"));
+              AllOf(StartsWith("incompatible:"), mentions("'quest'", "'causal'")));
   EXPECT_THAT(refusal({"model=lm", "dataset=texts", "attention=quest"}),
               HasSubstr("does not honour 'causal'"))
       << "where nothing can run, that is the answer";

@@ -204,8 +204,8 @@ TEST_F(TuneTest, CountsATryThatDiverged) {
   ASSERT_EQ(suite.cells.size(), 2U);
   ASSERT_EQ(suite.absent.size(), 2U);
   EXPECT_EQ(suite.absent[0].attention, "quest");
-  EXPECT_EQ(suite.absent[0].gap.text(),
-            "diverged: none of its 2 tries has a value on the validation split (tune)");
+  EXPECT_THAT(suite.absent[0].gap.text(),
+              says({"diverged:", "2 tries", "validation split", "tune"}));
   for (const Cell& cell : suite.cells) end(cell, RunState::done);
   EXPECT_TRUE(complete(suite)) << "a divergence is a result";
 }
@@ -222,11 +222,10 @@ TEST_F(TuneTest, WaitsForTriesThatHaveNotEnded) {
   EXPECT_TRUE(suite.tries_left);
   EXPECT_FALSE(complete(suite));
   ASSERT_EQ(suite.absent.size(), 4U);
-  EXPECT_EQ(suite.absent[0].gap.text(),
-            "failed: its value waits for 1 of 2 tries: lr=0.0001 failed: no memory; --rerun failed "
-            "runs it again");
-  EXPECT_EQ(suite.absent[2].gap.text(),
-            "pending: its value waits for 1 of 2 tries: lr=0.001 is pending");
+  EXPECT_THAT(suite.absent[0].gap.text(),
+              says({"failed:", "1 of 2 tries", "lr=0.0001 failed: no memory", "--rerun failed"}));
+  EXPECT_THAT(suite.absent[2].gap.text(),
+              says({"pending:", "1 of 2 tries", "lr=0.001 is pending"}));
 
   // A dry run keeps them, as runs whose value is not known.
   Suite planned = whole;
@@ -240,11 +239,10 @@ TEST_F(TuneTest, WaitsForTriesThatHaveNotEnded) {
   choose_values(planned, decided(planned), &waiting);
   EXPECT_EQ(planned.cells.size(), 2U);
   EXPECT_EQ(waiting.size(), 2U);
-  EXPECT_EQ(tuning_plan(planned),
-            "tune: train.optimizer.lr is chosen by 2 tries of each attention on each experiment "
-            "(lr=0.0001; lr=0.001), with seed 1000, on the validation split\n"
-            "  small/standard  chosen by 2 tries\n"
-            "  small/quest  lr=0.001\n");
+  EXPECT_THAT(tuning_plan(planned),
+              mentions("train.optimizer.lr", "2 tries", "(lr=0.0001; lr=0.001)", "seed 1000",
+                       "validation split",
+                       "\n  small/standard  chosen by 2 tries\n  small/quest  lr=0.001\n"));
 }
 
 TEST_F(TuneTest, SaysWhereTheBestLiesAtTheEdge) {
@@ -258,11 +256,9 @@ TEST_F(TuneTest, SaysWhereTheBestLiesAtTheEdge) {
     return suite.tuned->attentions.at(0).edges;
   };
   const std::string three = "tune: {lr: [1.0e-4, 1.0e-3, 1.0e-2]}\n";
-  EXPECT_THAT(edges(three, 0),
-              ElementsAre("train.optimizer.lr = 0.0001, is the smallest value tried"));
+  EXPECT_THAT(edges(three, 0), ElementsAre(mentions("train.optimizer.lr = 0.0001", "smallest")));
   EXPECT_THAT(edges(three, 1), IsEmpty());
-  EXPECT_THAT(edges(three, 2),
-              ElementsAre("train.optimizer.lr = 0.01, is the largest value tried"));
+  EXPECT_THAT(edges(three, 2), ElementsAre(mentions("train.optimizer.lr = 0.01", "largest")));
   EXPECT_THAT(edges("tune: {weight_decay: [0, 0.1, 0.2]}\n", 0), IsEmpty())
       << "nothing lies below 0";
   EXPECT_THAT(edges("tune: {shape: [cosine, constant]}\n", 1), IsEmpty()) << "words have no order";
@@ -283,13 +279,10 @@ TEST_F(TuneTest, IsPartOfTheAttentionAndOfAllThatReadersSee) {
   write_file(suite.folder + "/suite.json", suite_record(suite, "again"));
   const RunCollection found = find_runs({suite.folder});
   EXPECT_EQ(found.runs.size(), 4U) << "tries are not results";
-  EXPECT_THAT(found.notes, ElementsAre(HasSubstr("tune: each attention had 2 tries of "
-                                                 "train.optimizer.lr on each experiment, with seed "
-                                                 "1000"),
-                                       HasSubstr("small/standard: the best"),
-                                       AllOf(HasSubstr("small/quest: the best"),
-                                             HasSubstr("0.001, is the largest value tried; a "
-                                                       "better one may lie beyond it"))));
+  EXPECT_THAT(found.notes,
+              ElementsAre(mentions("tune:", "2 tries of train.optimizer.lr", "seed 1000"),
+                          HasSubstr("small/standard: the best"),
+                          mentions("small/quest: the best", "0.001,", "largest", "beyond")));
   const Comparison comparison = compare_runs(found, {}, "standard", nullptr);
   EXPECT_THAT(difference_lines(comparison.differences), IsEmpty()) << "the comparison is fair";
   ASSERT_EQ(comparison.matched.size(), 1U);
@@ -346,7 +339,7 @@ TEST_F(TuneTest, ShowsTriesAndWhatWaitsForThemInItsStatus) {
             (std::map<CellState, std::int64_t>{
                 {CellState::done, 1}, {CellState::interrupted, 1}, {CellState::pending, 4}}));
   EXPECT_THAT(status_text(report), AllOf(HasSubstr("small,lr=0.001/standard/1000  interrupted"),
-                                         HasSubstr("its value waits for 1 of 2 tries")));
+                                         HasSubstr("1 of 2 tries")));
 }
 
 TEST_F(TuneTest, SaysThatTriesWereChanged) {
@@ -357,8 +350,7 @@ TEST_F(TuneTest, SaysThatTriesWereChanged) {
   EXPECT_EQ(earlier_tries_note(suite, decided(suite)), "") << "more of the same are none";
   suite = load("tune: {lr: [1.0e-4, 1.0e-2]}\n");
   EXPECT_THAT(earlier_tries_note(suite, decided(suite)),
-              AllOf(HasSubstr("small/standard, small/quest: 2 earlier tries"),
-                    HasSubstr("not counted: the tries were changed since")));
+              mentions("small/standard, small/quest: 2 earlier tries", "not counted", "changed"));
 }
 
 TEST_F(TuneTest, CountsTriesAmongTheRunsOfADryRun) {
@@ -374,7 +366,7 @@ TEST_F(TuneTest, CountsTriesAmongTheRunsOfADryRun) {
                                                                       1.0, 2.0,  1};
   }
   EXPECT_THAT(dry_run_text(suite, costs, 1, ""),
-              AllOf(HasSubstr("dry run of s: 8 runs: 8 to run"), HasSubstr("small, tries  quest "),
+              AllOf(HasSubstr("8 runs: 8 to run"), HasSubstr("small, tries  quest "),
                     HasSubstr("  small/quest  chosen by 2 tries\n"), HasSubstr("8 runs to do")));
 }
 
@@ -382,7 +374,7 @@ TEST_F(TuneTest, CountsTriesAmongTheRunsOfADryRun) {
 
 TEST_F(TuneTest, RefusesWhatItCannotTryWithItsPlace) {
   EXPECT_THAT(refusal("tune: {learning_rates: [1, 2], lrr: [1, 2]}\n"),
-              says_lines({{"s.yaml:4:8:", "tune.learning_rates:", "not a key of the experiment"},
+              says_lines({{"s.yaml:4:8:", "tune.learning_rates:", "not a key"},
                           {"s.yaml:4:32:", "tune.lrr:", "did you mean 'lr'"}}));
   EXPECT_THAT(refusal("tune: {lr: [1.0e-4, -1]}\n"), StartsWith("s.yaml:4:8: train.optimizer.lr:"));
   EXPECT_THAT(refusal("tune: {}\n"), says({"s.yaml:4:7:", "tune:", "{lr: [1e-4, 1e-3]}"}));

@@ -3,8 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/message_of.h"
+
 namespace attnlab::tensor_test {
 namespace {
+
+using attnlab::testing::says;
 
 TEST(Describe, GivesShapeAndDtype) {
   EXPECT_EQ(describe(at::zeros({2, 3, 4})), "[2, 3, 4] float32");
@@ -32,7 +36,7 @@ TEST(NamedTensors, NamesWhatThereIsWhereANameIsMissing) {
     tensors.at("label");
     FAIL() << "nothing was thrown";
   } catch (const ShapeError& error) {
-    EXPECT_STREQ(error.what(), "no tensor named 'label'; there is: image, class");
+    EXPECT_THAT(error.what(), says({"'label'", "image, class"}));
   }
   EXPECT_THROW(NamedTensors().at("x"), ShapeError);
 }

@@ -15,6 +15,7 @@
 namespace attnlab::attention_log_parts_test {
 namespace {
 
+using attnlab::testing::mentions;
 using nlohmann::json;
 using ::testing::HasSubstr;
 using testing::message_of;
@@ -130,17 +131,15 @@ TEST(KeyNormsByKind, RefusesABatchWithoutKindsAndKeysThatAreNoTokens) {
   const auto refused = [&](const Batch& batch) {
     return message_of<Error>([&] { summarise_attention(*model, {batch}, {"key_norm_by_kind"}); });
   };
-  EXPECT_THAT(refused(four_by_six()),
-              HasSubstr("takes the field 'kind', which the batch does not have; leave it out"));
+  EXPECT_THAT(refused(four_by_six()), mentions("field 'kind'", "leave it out"));
   Batch batch = batch_of_kinds();
   batch.fields.set("kind", at::zeros({3, 6}, at::kLong));
-  EXPECT_THAT(refused(batch), HasSubstr("takes a key for each token, the tokens last: layer 0 has "
-                                        "norms of keys [B, H, Lk] = [3, 2, 5] float64, the field "
-                                        "'kind' is [B, N] = [3, 6] int64"));
+  EXPECT_THAT(refused(batch), mentions("layer 0", "[B, H, Lk] = [3, 2, 5] float64",
+                                       "'kind' is [B, N] = [3, 6] int64"));
   batch.fields.set("kind", at::zeros({2, 4}, at::kLong));
   EXPECT_THAT(refused(batch), HasSubstr("[2, 4] int64"));
   batch.fields.set("kind", at::zeros({3}, at::kLong));
-  EXPECT_THAT(refused(batch), HasSubstr("as [B, N] int64, found [3] int64"));
+  EXPECT_THAT(refused(batch), mentions("[B, N] int64", "found [3] int64"));
 }
 
 // ---- the bias

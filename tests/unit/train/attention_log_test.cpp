@@ -20,9 +20,9 @@
 namespace attnlab::attention_log_test {
 namespace {
 
+using attnlab::testing::mentions;
 using nlohmann::json;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::message_of;
 using testing::TempFolder;
@@ -233,7 +233,7 @@ TEST(AttentionLog, RefusesAModelThatRecordsNothing) {
   model->traced = false;
   EXPECT_THAT(
       message_of<ConfigError>([&] { summarise_attention(*model, {random_batch(1)}, kEverything); }),
-      HasSubstr("no attention layer of the model recorded anything"));
+      mentions("no attention layer", "recorded"));
 }
 
 TEST(AttentionLog, IsDueAtTheFirstStepAndEachSoManySteps) {

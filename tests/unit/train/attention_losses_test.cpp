@@ -14,6 +14,8 @@
 namespace attnlab::attention_losses_test {
 namespace {
 
+using attnlab::testing::mentions;
+using attnlab::testing::says;
 using nlohmann::json;
 using ::testing::HasSubstr;
 using testing::message_of;
@@ -215,22 +217,20 @@ TEST_F(AttentionLoss, ThatNoLayerAddsEndsTheRunAtItsFirstStep) {
     run.experiment.resolved = parse_yaml("train:\n  attention_losses: {sqare: 1}\n", "f.yaml");
     return run;
   };
-  const std::string expected =
-      "f.yaml:2:29: train.attention_losses.sqare: no layer with attention 'tiny' added it in the "
-      "first step; added were spare, square: name one of these, or leave it out";
-  EXPECT_EQ(message_of<ConfigError>([&] { train(misspelt(), "run"); }), expected);
+  const auto expected = says(
+      {"f.yaml:2:29:", "train.attention_losses.sqare:", "'tiny'", "spare, square", "leave it out"});
+  EXPECT_THAT(message_of<ConfigError>([&] { train(misspelt(), "run"); }), expected);
   EXPECT_EQ(place("run").status().state, RunState::failed);
   EXPECT_EQ(place("run").status().step, 0);
   BuiltRun rehearsed = misspelt();
-  EXPECT_EQ(message_of<ConfigError>([&] { rehearse_run(rehearsed, place("dry")); }), expected);
+  EXPECT_THAT(message_of<ConfigError>([&] { rehearse_run(rehearsed, place("dry")); }), expected);
   EXPECT_TRUE(std::filesystem::is_empty(place("dry").path()));
 }
 
 TEST_F(AttentionLoss, NeedsAnAttentionThatAddsOne) {
-  EXPECT_EQ(message_of<ConfigError>(
-                [&] { train(tiny_run(testing::clouds(), weighing("entropy", 1)), "run"); }),
-            "train.attention_losses.entropy: no layer with attention 'tiny' added a loss in the "
-            "first step; leave it out, or choose an attention that adds it");
+  EXPECT_THAT(message_of<ConfigError>(
+                  [&] { train(tiny_run(testing::clouds(), weighing("entropy", 1)), "run"); }),
+              says({"train.attention_losses.entropy:", "'tiny'", "leave it out"}));
 }
 
 TEST_F(AttentionLoss, MustHaveAGradient) {
@@ -238,8 +238,7 @@ TEST_F(AttentionLoss, MustHaveAGradient) {
   detaching.model = [] { return std::make_shared<TwoLayers>(/*detaches=*/true); };
   EXPECT_THAT(
       message_of<ShapeError>([&] { train(tiny_run(detaching, weighing("square", 1)), "run"); }),
-      HasSubstr("train.attention_losses.square: no gradient flows from what attention "
-                "layers added as 'square'"));
+      mentions("train.attention_losses.square:", "no gradient", "'square'"));
 }
 
 // ---- the key
@@ -283,12 +282,12 @@ TEST(AttentionLossKey, TakesFiniteNumbers) {
     return message_of<ConfigError>([&] { resolved(", attention_losses: " + losses); });
   };
   EXPECT_THAT(message("{entropy: much}"),
-              HasSubstr("train.attention_losses.entropy: expected a number, found much"));
+              mentions("train.attention_losses.entropy:", "a number", "found much"));
   EXPECT_THAT(message("{entropy: {weight: 1}}"),
-              HasSubstr("train.attention_losses.entropy: expected a number, found {weight: 1}"));
+              mentions("train.attention_losses.entropy:", "a number", "found {weight: 1}"));
   EXPECT_THAT(message("{entropy: .inf}"), HasSubstr("is not finite"));
   EXPECT_THAT(message("[entropy]"),
-              HasSubstr("train.attention_losses: expected a map of names, found [entropy]"));
+              mentions("train.attention_losses:", "a map of names", "found [entropy]"));
 }
 
 // ---- a plugin's

@@ -7,6 +7,7 @@
 namespace attnlab::checkpoint_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::AllOf;
 using testing::clouds;
 using ::testing::HasSubstr;
@@ -83,14 +84,12 @@ TEST_F(Checkpoints, HoldModulesMeansOptimiserWhatIsCarriedAndPosition) {
 
 TEST_F(Checkpoints, RefuseAnotherConfiguration) {
   EXPECT_THAT(refusal(written(), {"another", 3}),
-              HasSubstr("belongs to another configuration (hash 0123456789abcdef, this run has "
-                        "another)"));
+              mentions("another configuration", "hash 0123456789abcdef"));
 }
 
 TEST_F(Checkpoints, RefuseAnotherSeedWhereTheySayWhichTheyAreOf) {
   const std::string path = written();
-  EXPECT_THAT(refusal(path, {kOwner.hash, 4}),
-              HasSubstr("belongs to the run of seed 3, this run has seed 4"));
+  EXPECT_THAT(refusal(path, {kOwner.hash, 4}), mentions("run of seed 3", "has seed 4"));
   TensorFile file = read_safetensors(path);  // of an earlier version
   file.metadata.erase("seed");
   file.metadata.erase("checksum");
@@ -113,7 +112,7 @@ TEST_F(Checkpoints, NameEveryTensorThatDoesNotFit) {
   EXPECT_THAT(refusal(folder_ / "changed"),
               AllOf(HasSubstr("does not fit the model: "), HasSubstr("bias is missing"),
                     HasSubstr("weight is [2, 5] float32, expected [2, 4] float32"),
-                    HasSubstr("extra is unknown to the model")));
+                    HasSubstr("extra is unknown")));
 }
 
 TEST_F(Checkpoints, RefuseAnOptimiserOfOtherParameters) {
@@ -148,15 +147,15 @@ TEST_F(Checkpoints, NoticeLinesThatAreGoneOrChanged) {
   EXPECT_EQ(read_checkpoint(path, shorter.parts(), kOwner).step, 1);
   for (const char* text : {"{\"step\":7}\n", "{}\n"}) {
     folder_.write("metrics.jsonl", text);
-    EXPECT_THAT(refusal(path), HasSubstr("metrics.jsonl beside it is missing or was changed"));
+    EXPECT_THAT(refusal(path), mentions("metrics.jsonl", "missing or was changed"));
   }
   std::filesystem::remove(folder_ / "metrics.jsonl");
-  EXPECT_THAT(refusal(path), HasSubstr("metrics.jsonl beside it is missing or was changed"));
+  EXPECT_THAT(refusal(path), mentions("metrics.jsonl", "missing or was changed"));
 }
 
 TEST_F(Checkpoints, RefuseFilesThatAreNone) {
   write_safetensors(folder_ / "weights", {{{"model.weight", at::zeros({2, 4})}}, {}});
-  EXPECT_THAT(refusal(folder_ / "weights"), HasSubstr("is not a checkpoint of a run"));
+  EXPECT_THAT(refusal(folder_ / "weights"), HasSubstr("not a checkpoint"));
   TensorFile file = read_safetensors(written());
   file.metadata["step"] = "five";
   file.metadata.erase("checksum");

@@ -12,6 +12,7 @@
 namespace attnlab::extensions_test {
 namespace {
 
+using attnlab::testing::mentions;
 using nlohmann::json;
 using testing::clouds;
 using testing::Clouds;
@@ -256,7 +257,7 @@ TEST_F(Extensions, NameWhatIsCarriedWithAGradient) {
   parts.model = [] { return std::make_shared<Leaking>(); };
   EXPECT_THAT(
       testing::message_of<ShapeError>([&] { train(tiny_run(parts, tiny_options()), "run"); }),
-      HasSubstr("the model carries 'memory' [4, 2] float32 with a gradient: it must detach"));
+      mentions("'memory' [4, 2] float32", "gradient", "detach"));
 }
 
 // ---- a head of the task's own
@@ -389,14 +390,13 @@ TEST_F(Extensions, NameWhatChangedSinceARunBegan) {
   BuiltRun other = tiny_run(parts, options);
   other.experiment.attention.path = folder_.write("other.so", "another file");
   EXPECT_THAT(changes_since_start(other, place("run")),
-              ::testing::ElementsAre("the file of attention 'tiny' changed"));
+              ::testing::ElementsAre(HasSubstr("attention 'tiny' changed")));
   json environment = json::parse(read_text(folder_ / "run/environment.json"));
   environment["framework"]["revision"] = "0";
   environment["data"]["fingerprint"] = "other";
   folder_.write("run/environment.json", environment.dump());
-  EXPECT_THAT(
-      changes_since_start(tiny_run(parts, options), place("run")),
-      ::testing::ElementsAre("the data of dataset 'tiny' changed", "the framework changed"));
+  EXPECT_THAT(changes_since_start(tiny_run(parts, options), place("run")),
+              ::testing::ElementsAre(HasSubstr("dataset 'tiny' changed"), "the framework changed"));
   // What was accepted once is not asked again.
   BuiltRun accepting = tiny_run(parts, options);
   accepting.accepted = {"the framework changed"};

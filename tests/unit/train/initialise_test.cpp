@@ -15,6 +15,7 @@
 namespace attnlab::initialise_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::AllOf;
 using testing::clouds;
 using ::testing::HasSubstr;
@@ -100,9 +101,9 @@ rules:
     });
   };
   EXPECT_THAT(refusal({{"v", at::ones({2})}}, "2/3"),
-              HasSubstr("encoder.w is [2] float32 in part 2 of 3, expected [1] float32"));
+              mentions("encoder.w is [2] float32", "part 2 of 3", "expected [1] float32"));
   EXPECT_THAT(refusal({{"v", at::ones({2})}}, "1/2"),
-              HasSubstr("encoder.w is [3] float32, which has no 2 equal parts"));
+              mentions("encoder.w is [3] float32", "no 2 equal parts"));
 }
 
 TEST_F(Initialising, TransposesWhereAMapSaysSo) {
@@ -118,18 +119,18 @@ TEST_F(Initialising, TransposesWhereAMapSaysSo) {
       with_rule("{match: m, to: encoder_positions, part: 2/2, transpose: true}", half);
   EXPECT_TRUE(parameter(run, "encoder_positions").equal(at::cat({at::zeros({2, 2}), half.t()})));
   EXPECT_THAT(message_of<DataError>([&] { with_rule(whole, at::ones({4})); }),
-              HasSubstr("m of the file is [4] float32, no matrix; correct `transpose`"));
+              mentions("m of the file", "[4] float32", "`transpose`"));
   for (const char* rule : {"{match: m, transpose: true}", "{match: m, to: w, transpose: false}"}) {
     EXPECT_THAT(message_of<ConfigError>([&] { with_rule(rule, matrix); }),
-                HasSubstr("a rule of a map is"));
+                HasSubstr("rule of a map"));
   }
 }
 
 TEST_F(Initialising, NamesAllThatFitsNowhereAndAllThatGetsNothing) {
   const NamedTensors tensors = {{"w", at::ones({3})}, {"v", at::ones({3})}};
   EXPECT_THAT(message_of<DataError>([&] { initialised(tensors, {.into = "encoder"}); }),
-              AllOf(HasSubstr("v (as encoder.v) of the file fits nowhere"),
-                    HasSubstr("encoder.mean gets nothing"), Not(HasSubstr("bias"))));
+              AllOf(Not(HasSubstr("bias")),
+                    mentions("encoder.v", "fits nowhere", "encoder.mean gets nothing")));
   const BuiltRun run = initialised(tensors, {.into = "encoder", .partial = true});
   EXPECT_TRUE(parameter(run, "encoder.w").equal(at::ones({3})));
 }
@@ -148,11 +149,9 @@ TEST_F(Initialising, RefusesWhatFillsNothing) {
   const NamedTensors tensors = {{"w", at::ones({3})}};
   EXPECT_THAT(
       message_of<ConfigError>([&] { initialised(tensors, {.into = "encodr", .partial = true}); }),
-      HasSubstr("init.into: the model has no part 'encodr'; did you mean 'encoder'?"));
+      mentions("init.into:", "'encodr'", "'encoder'"));
   EXPECT_THAT(message_of<DataError>([&] { initialised(tensors, {.partial = true}); }),
-              AllOf(HasSubstr("weights.safetensors fills nothing: none of its tensors has the "
-                              "name of a parameter, w for one"),
-                    HasSubstr("init.into")));
+              mentions("weights.safetensors fills nothing", "w for one", "init.into"));
 }
 
 TEST_F(Initialising, RefusesTwoTensorsForOneParameter) {
@@ -162,10 +161,9 @@ TEST_F(Initialising, RefusesTwoTensorsForOneParameter) {
     return message_of<DataError>(
         [&] { initialised(tensors, {.map = map, .into = "encoder", .partial = true}); });
   };
-  const std::string told = "both one and two of the file would fill encoder.w";
-  EXPECT_THAT(refusal("[{match: one, to: w, part: 2/3}, {match: two, to: w, part: 2/3}]"),
-              HasSubstr(told));
-  EXPECT_THAT(refusal("[{match: one, to: w, part: 2/3}, {match: two, to: w}]"), HasSubstr(told));
+  const auto told = mentions("both one and two", "encoder.w");
+  EXPECT_THAT(refusal("[{match: one, to: w, part: 2/3}, {match: two, to: w, part: 2/3}]"), told);
+  EXPECT_THAT(refusal("[{match: one, to: w, part: 2/3}, {match: two, to: w}]"), told);
 }
 
 TEST_F(Initialising, RefusesNamesOfMoreThanAThousandLetters) {
@@ -176,8 +174,7 @@ TEST_F(Initialising, RefusesNamesOfMoreThanAThousandLetters) {
                        {.map = map, .into = "encoder", .partial = true});
   };
   EXPECT_THAT(message_of<DataError>([&] { initialised_by(60000); }),
-              HasSubstr("weights.safetensors: the name of a tensor, or what init.map makes of it, "
-                        "has 60000 letters, more than 1000: xxxx"));
+              mentions("weights.safetensors:", "init.map", "60000 letters", "1000: xxxx"));
   EXPECT_TRUE(parameter(initialised_by(1000), "encoder.w").equal(at::ones({3})));
 }
 
@@ -186,15 +183,14 @@ TEST_F(Initialising, RefusesAMapThatIsNone) {
     const std::string map = folder_.write("map.yaml", text);
     return message_of<ConfigError>([&] { initialised({{"w", at::ones({3})}}, {.map = map}); });
   };
-  EXPECT_THAT(refusal("rules: []"), HasSubstr("a map of names is {schema: 1, rules: [...]}"));
+  EXPECT_THAT(refusal("rules: []"), HasSubstr("{schema: 1, rules: [...]}"));
   EXPECT_THAT(refusal("schema: 1\nrules: [{match: '(', to: x}]"),
               HasSubstr("map.yaml:2:17: not a regular expression"));
-  EXPECT_THAT(refusal("schema: 1\nrules: [{match: a, too: x}]"), HasSubstr("a rule of a map is"));
-  EXPECT_THAT(refusal("schema: 1\nrules: [{match: a, part: 1/3}]"),
-              HasSubstr("a rule of a map is"));
+  EXPECT_THAT(refusal("schema: 1\nrules: [{match: a, too: x}]"), HasSubstr("rule of a map"));
+  EXPECT_THAT(refusal("schema: 1\nrules: [{match: a, part: 1/3}]"), HasSubstr("rule of a map"));
   for (const char* part : {"0/3", "4/3", "1", "third", "1/99999"}) {
     EXPECT_THAT(refusal("schema: 1\nrules: [{match: a, to: w, part: " + std::string(part) + "}]"),
-                HasSubstr("map.yaml:2:33: `part` of a rule is a share such as 1/3"))
+                mentions("map.yaml:2:33:", "`part`", "1/3"))
         << part;
   }
 }
@@ -327,7 +323,7 @@ TEST_F(FromAnotherRun, BeginsWithAnEarlierOneWhereTheLastIsAStoredResult) {
   std::filesystem::remove(earlier);
   write_file(folder(one).file("stored.json"), "{}");
   EXPECT_THAT(message_of<DataError>([&] { built(experiment("second")); }),
-              AllOf(HasSubstr(later), HasSubstr("is a stored result, which has no weights")));
+              mentions(later, "stored result", "no weights"));
 }
 
 TEST_F(FromAnotherRun, NoticesThatTheOtherRunIsAnotherByNow) {
@@ -365,7 +361,7 @@ TEST_F(FromAnotherRun, NoticesThatTheMapIsAnotherByNow) {
   ASSERT_EQ(trained(second).state, RunState::done);
   EXPECT_EQ(change(second), "");
   map(R"({match: "^nothing$"})");
-  EXPECT_THAT(change(second), HasSubstr("map.yaml' of init.map changed since it began"));
+  EXPECT_THAT(change(second), mentions("map.yaml'", "init.map changed"));
   std::filesystem::remove(folder_ / "map.yaml");
   EXPECT_EQ(change(second), "") << "nothing to compare it with";
 }
@@ -408,7 +404,7 @@ TEST(InitOptions, AreCheckedWithTheirPlaces) {
                               testing::registry().catalogue(), "f");
   };
   EXPECT_THAT(message_of<ConfigError>([&] { resolved("init: {into: a}\n"); }),
-              HasSubstr("f.yaml:7:7: init: give either `from`, a file, or `experiment`"));
+              mentions("f.yaml:7:7:", "init:", "`from`", "`experiment`"));
   EXPECT_THAT(message_of<ConfigError>([&] { resolved("init: {form: a}\n"); }),
               HasSubstr("did you mean 'from'?"));
   EXPECT_EQ(resolved("init: {from: a}\n").init->from, "a");

@@ -13,6 +13,7 @@
 namespace attnlab::overlay_test {
 namespace {
 
+using attnlab::testing::mentions;
 using testing::clouds;
 using ::testing::HasSubstr;
 using testing::TempFolder;
@@ -128,8 +129,7 @@ TEST(Overlay, RefusesDataWhoseNumbersStandForOtherClasses) {
       "task: image_classification\n"
       "dataset: {use: synthetic_images, train: 16, test: 8, classes: 4}\n";
   EXPECT_THAT(refusal(images + "evaluate: {a: {set: {dataset: {classes: 3}}}}\n"),
-              HasSubstr("are not the run's, of 'synthetic_images' (oriented gratings, made by "
-                        "rule): there are 3, not 4; evaluate on data with the run's classes"));
+              mentions("'synthetic_images'", "there are 3, not 4", "run's classes"));
   EXPECT_EQ(refusal(images + "evaluate: {a: {set: {dataset: {noise: 2}}}}\n"), "");
   const TempFolder folder;
   for (const char* part : {"train", "test"}) {
@@ -145,7 +145,7 @@ TEST(Overlay, RefusesDataWhoseNumbersStandForOtherClasses) {
       "dataset: {use: point_files, root: " +
       folder.path() + ", label: label, classes: [ground, tree]}\n";
   EXPECT_THAT(refusal(scans + "evaluate: {a: {set: {dataset: {classes: [tree, ground]}}}}\n"),
-              HasSubstr("class 0 is \"tree\", not \"ground\"; evaluate on data"));
+              mentions("class 0", "\"tree\", not \"ground\""));
   EXPECT_EQ(refusal(scans + "evaluate: {a: {set: {dataset: {grid: 0.5}}}}\n"), "");
 }
 
@@ -170,8 +170,7 @@ TEST(Overlay, RefusesTargetsInOtherUnits) {
   };
   EXPECT_THAT(with("y", "true", "{file: b.csv}"), HasSubstr("scaled by other training rows"));
   EXPECT_EQ(with("y", "false", "{file: b.csv}"), "");
-  EXPECT_THAT(with("y, z", "false", "{targets: [z, y]}"),
-              HasSubstr("they have other names, or another order"));
+  EXPECT_THAT(with("y, z", "false", "{targets: [z, y]}"), mentions("other names", "order"));
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 namespace attnlab::parameter_groups_test {
 namespace {
 
-using ::testing::AllOf;
+using attnlab::testing::mentions;
 using ::testing::HasSubstr;
 using testing::message_of;
 using ::testing::Not;
@@ -102,20 +102,15 @@ TEST(ParameterGroups, RefusePatternsThatFitNothingAllAtOnceWithNearNames) {
                                                    {"b", {.match = {"head.wieght"}}},
                                                    {"c", {.match = {"decoder.mask.*"}}}}));
   EXPECT_THAT(message,
-              AllOf(HasSubstr("train.optimizer.groups.a.match: 'backbon.*' is the name of no "
-                              "trained parameter; did you mean 'backbone.*'?"),
-                    HasSubstr("groups.b.match: 'head.wieght' is the name of no trained parameter; "
-                              "did you mean 'head.weight'?"),
-                    HasSubstr("groups.c.match: 'decoder.mask.*' is the name of no trained "
-                              "parameter; there is backbone.*, head.*, task.*")));
+              mentions("train.optimizer.groups.a.match:", "'backbon.*'", "'backbone.*'",
+                       "groups.b.match:", "'head.wieght'", "'head.weight'",
+                       "groups.c.match:", "'decoder.mask.*'", "backbone.*, head.*, task.*"));
   EXPECT_THAT(message, Not(HasSubstr("'head.*'")));
 }
 
 TEST(ParameterGroups, RefuseAGroupThatOthersLeaveNothing) {
-  EXPECT_THAT(
-      refusal(with_groups({{"all", {.match = {"*"}}}, {"head", {.match = {"head.*"}}}})),
-      HasSubstr("train.optimizer.groups.head.match: groups before it take all that it fits; "
-                "put it before them"));
+  EXPECT_THAT(refusal(with_groups({{"all", {.match = {"*"}}}, {"head", {.match = {"head.*"}}}})),
+              mentions("train.optimizer.groups.head.match:", "groups before it"));
 }
 
 TEST(LayerDecay, ShrinksTheRateWithTheDistanceFromTheDeepestLayer) {
@@ -134,7 +129,7 @@ TEST(LayerDecay, ShrinksTheRateWithTheDistanceFromTheDeepestLayer) {
 TEST(LayerDecay, NeedsAModelThatSaysHowDeepItsLayersAre) {
   OptimizerOptions options;
   options.layer_decay = 0.75;
-  EXPECT_THAT(refusal(options), HasSubstr("does not say how deep its layers are"));
+  EXPECT_THAT(refusal(options), HasSubstr("how deep its layers"));
 }
 
 }  // namespace

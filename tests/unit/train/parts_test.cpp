@@ -14,6 +14,8 @@
 namespace attnlab::parts_test {
 namespace {
 
+using attnlab::testing::mentions;
+using attnlab::testing::says;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -373,8 +375,7 @@ TEST_F(Processes, SayWhichOneFailedAndWhy) {
   EXPECT_EQ(message, "a hole in the data");
   const RunStatus status = place("failed").status();
   EXPECT_EQ(status.state, RunState::failed) << "as where process 0 fails";
-  EXPECT_THAT(status.reason,
-              AllOf(HasSubstr("process 1 of 2: a hole in the data"), HasSubstr("at step 2")));
+  EXPECT_THAT(status.reason, mentions("process 1 of 2:", "a hole in the data", "at step 2"));
   EXPECT_EQ(checkpoint("failed").metadata.at("step"), "2");
 }
 
@@ -384,7 +385,7 @@ TEST_F(Processes, FailTogetherWhereOneCannotEvaluate) {
       dynamic_cast<Centred&>(*runs[1].model).fails_evaluating = true;
     });
   });
-  EXPECT_EQ(message, "process 1 of 2: a hole in the model");
+  EXPECT_THAT(message, says({"process 1 of 2:", "a hole in the model"}));
   const RunStatus status = place("failed").status();
   EXPECT_EQ(status.state, RunState::failed);
   EXPECT_EQ(status.reason, message);
@@ -432,8 +433,8 @@ TEST_F(Processes, RefuseToBeginAtDifferentWeights) {
       runs[1].model->parameters()[0].add_(1);
     });
   });
-  EXPECT_THAT(message, AllOf(HasSubstr("process 1 of 2 begins at step 0"), HasSubstr("weights"),
-                             HasSubstr("a disk that all processes see")));
+  EXPECT_THAT(message,
+              mentions("process 1 of 2 begins at step 0", "weights", "a disk", "all processes"));
 }
 
 TEST_F(Processes, EndWhereTheirWeightsDriftApart) {

@@ -10,6 +10,8 @@
 namespace attnlab::schedule_test {
 namespace {
 
+using attnlab::testing::mentions;
+using attnlab::testing::says;
 using ::testing::HasSubstr;
 using testing::message_of;
 
@@ -175,9 +177,7 @@ TEST(Schedule, NamesTheKeyOfAWarmUpThatDoesNotFit) {
   TrainOptions train;
   const auto refused = [&] { return message_of<ConfigError>([&] { make_schedule(train, 4, 8); }); };
   train.schedule.warmup_epochs = 3;
-  EXPECT_EQ(refused(),
-            "train.schedule.warmup_epochs: 12 steps of warm-up do not fit into 8 steps; train "
-            "longer or shorten the warm-up");
+  EXPECT_THAT(refused(), says({"train.schedule.warmup_epochs:", "12 steps of warm-up", "8 steps"}));
   train.schedule.warmup_steps = 9;
   EXPECT_THAT(refused(), HasSubstr("train.schedule.warmup_steps: 9 steps of warm-up"));
 }
@@ -241,7 +241,7 @@ TEST(Schedule, KnowsEveryShapeThatAFileMayName) {
 TEST(Schedule, RefusesNumbersWithoutMeaning) {
   EXPECT_THAT(
       message_of<ConfigError>([] { learning_rate({.warmup_steps = 9, .total_steps = 8}, 0); }),
-      HasSubstr("9 steps of warm-up do not fit into 8"));
+      mentions("9 steps of warm-up", "fit into 8"));
   EXPECT_THROW(learning_rate({.base = -1}, 0), ConfigError);
   EXPECT_THROW(learning_rate({.warmup_steps = -1}, 0), ConfigError);
   EXPECT_THROW(learning_rate({.shape = Schedule::Shape::inverse_root}, 3), ConfigError);

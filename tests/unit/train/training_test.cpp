@@ -12,6 +12,8 @@
 namespace attnlab::training_test {
 namespace {
 
+using attnlab::testing::mentions;
+using attnlab::testing::says;
 using nlohmann::json;
 using testing::clouds;
 using testing::Clouds;
@@ -45,7 +47,7 @@ TEST_F(TrainingLoop, IsRehearsedUpToItsFirstStepAndWritesNothing) {
   run = tiny_run(clouds(), tiny_options());
   run.experiment.trace.every = 1;
   EXPECT_THAT(testing::message_of<ConfigError>([&] { rehearse_run(run, place("run")); }),
-              HasSubstr("no attention layer of the model recorded anything"));
+              mentions("no attention layer", "recorded"));
   train(tiny_run(clouds(), tiny_options()), "run", 3);
   std::filesystem::resize_file(place("run").file("checkpoint.safetensors"), 100);
   run = tiny_run(clouds(), tiny_options());
@@ -66,7 +68,7 @@ TEST_F(TrainingLoop, EndsWhereThePartsChangeTheWorkingFolder) {
   const testing::InFolder inside(folder_.path());
   const std::string message = testing::message_of<PluginError>(
       [&] { train(tiny_run(clouds<Sorting, Wanderer>(), tiny_options()), "run"); });
-  EXPECT_THAT(message, HasSubstr("a step of training changed the working folder to /, "));
+  EXPECT_THAT(message, mentions("step of training", "working folder to /,"));
   EXPECT_EQ(std::filesystem::current_path(), std::filesystem::canonical(folder_.path()));
   EXPECT_EQ(place("run").status().state, RunState::failed);
 }
@@ -121,7 +123,7 @@ TEST_F(TrainingLoop, EndsWhereTheTasksConclusionChangesTheWorkingFolder) {
   testing::StopAfter sink;
   BuiltRun run = tiny_run(clouds<LateWanderer>(), tiny_options());
   EXPECT_THAT(testing::message_of<PluginError>([&] { train_run(run, relative, sink, sink.stop); }),
-              HasSubstr("the conclusion of a run changed the working folder to /, "));
+              mentions("conclusion", "working folder to /,"));
   EXPECT_EQ(place("run").status().state, RunState::failed) << "written where the run is";
 }
 
@@ -142,7 +144,7 @@ TEST_F(TrainingLoop, WritesCheckpointsAndStatusOnlyWhereItBegan) {
   const std::atomic<bool> stop{false};
   BuiltRun run = tiny_run(clouds(), tiny_options());
   EXPECT_THAT(testing::message_of<PluginError>([&] { train_run(run, relative, sink, stop); }),
-              HasSubstr("training changed the working folder to /, "));
+              mentions("training changed", "working folder to /,"));
   EXPECT_EQ(place("run").status().state, RunState::failed);
 }
 
@@ -337,7 +339,7 @@ TEST_F(TrainingLoop, RefusesACheckpointBehindItsOwnEnd) {
     write_safetensors(place(folder).file("checkpoint.safetensors"), file);
     EXPECT_THAT(
         testing::message_of<DataError>([&] { train(tiny_run(clouds(), tiny_options()), folder); }),
-        HasSubstr("and the run has 6 steps in 1 epochs"));
+        mentions("6 steps", "1 epochs"));
   }
 }
 
@@ -366,8 +368,9 @@ TEST_F(TrainingLoop, EndsAsDivergedWhereTheLastUpdateLeavesNoNumbers) {
     const std::string folder = "run-" + std::to_string(broken);
     const RunStatus status = train(tiny_run(parts, options), folder);
     EXPECT_EQ(status.state, RunState::diverged);
-    EXPECT_EQ(status.reason,
-              "the parameters were not finite after step " + std::to_string(broken + 1));
+    EXPECT_THAT(status.reason,
+                ::testing::AllOf(HasSubstr("the parameters"),
+                                 ::testing::EndsWith(" after step " + std::to_string(broken + 1))));
     EXPECT_TRUE(status.metrics.empty());
   }
 }
@@ -383,7 +386,7 @@ class NoNumber final : public Sorting {
 TEST_F(TrainingLoop, EndsAsDivergedWhereTheResultIsNoNumber) {
   const RunStatus status = train(tiny_run(clouds<NoNumber>(), tiny_options()), "run");
   EXPECT_EQ(status.state, RunState::diverged);
-  EXPECT_THAT(status.reason, HasSubstr("the result's accuracy was not finite after step"));
+  EXPECT_THAT(status.reason, mentions("accuracy", "not finite after step"));
   EXPECT_TRUE(status.metrics.empty());
 }
 
@@ -405,7 +408,7 @@ class HalfANumber final : public Sorting {
 TEST_F(TrainingLoop, EndsAsDivergedWhereAnyMetricOfTheTaskIsNoNumber) {
   const RunStatus status = train(tiny_run(clouds<HalfANumber>(), tiny_options()), "run");
   EXPECT_EQ(status.state, RunState::diverged);
-  EXPECT_THAT(status.reason, HasSubstr("the result's nll was not finite after step"));
+  EXPECT_THAT(status.reason, mentions("nll", "not finite after step"));
   EXPECT_TRUE(status.metrics.empty());
   TinyParts parts = clouds();
   parts.task = [] { return std::make_shared<HalfANumber>("of a class without examples"); };
@@ -435,7 +438,7 @@ TEST_F(TrainingLoop, EndsAsDivergedWhereABufferIsNoNumberAnyMore) {
   parts.task = [] { return std::make_shared<Counting>(1e30); };
   const RunStatus status = train(tiny_run(parts, tiny_options()), "run");
   EXPECT_EQ(status.state, RunState::diverged);
-  EXPECT_EQ(status.reason, "the buffer task.statistic was not finite after step 6");
+  EXPECT_THAT(status.reason, says({"buffer task.statistic", "not finite", "step 6"}));
   parts.task = [] { return std::make_shared<Counting>(1); };
   EXPECT_EQ(train(tiny_run(parts, tiny_options()), "masked").state, RunState::done);
 }
@@ -470,9 +473,8 @@ TEST_F(TrainingLoop, RefusesPlansOfUnequallyManyBatches) {
   parts.dataset = std::make_shared<Shrinking>();
   TrainOptions options = tiny_options();
   options.epochs = 2;
-  EXPECT_EQ(testing::message_of<DataError>([&] { train(tiny_run(parts, options), "run"); }),
-            "dataset 'tiny' plans 5 batches for epoch 1 and 6 for epoch 0; its plan() must give "
-            "equally many in every epoch");
+  EXPECT_THAT(testing::message_of<DataError>([&] { train(tiny_run(parts, options), "run"); }),
+              says({"dataset 'tiny'", "5 batches for epoch 1 and 6 for epoch 0", "plan()"}));
   EXPECT_EQ(place("run").status().state, RunState::failed);
 }
 
@@ -482,10 +484,9 @@ class NoGradient final : public Sorting {
 };
 
 TEST_F(TrainingLoop, NamesTheTaskWhoseLossHasNoGradient) {
-  EXPECT_EQ(testing::message_of<ShapeError>(
-                [&] { train(tiny_run(clouds<NoGradient>(), tiny_options()), "run"); }),
-            "task 'tiny': step() gave [] float32 without a gradient, expected one number that "
-            "gradients flow from");
+  EXPECT_THAT(testing::message_of<ShapeError>(
+                  [&] { train(tiny_run(clouds<NoGradient>(), tiny_options()), "run"); }),
+              says({"task 'tiny':", "step()", "[] float32", "without a gradient"}));
 }
 
 // ---- selection
@@ -566,10 +567,10 @@ TEST_F(TrainingLoop, HasTheModelOfTheEpochThatItChoseAfterAnyKill) {
   // Later the checkpoint does not hold that model any more.
   write_weights(best, {{"model.", again.model.get()}}, {"another"}, 7);
   EXPECT_THAT(testing::message_of<DataError>([&] { go_on(); }),
-              HasSubstr("best.safetensors: is of epoch 7, and the run chose epoch 1"));
+              mentions("best.safetensors:", "of epoch 7", "chose epoch 1"));
   std::filesystem::remove(best);
   EXPECT_THAT(testing::message_of<DataError>([&] { go_on(); }),
-              HasSubstr("best.safetensors: is missing, and the run chose epoch 1"));
+              mentions("best.safetensors:", "is missing", "chose epoch 1"));
 }
 
 // ---- failures
@@ -589,9 +590,9 @@ class Thrower final : public Line {
 TEST_F(TrainingLoop, FailsOfWhatIsNoExceptionAsOfOthers) {
   EXPECT_THAT(testing::message_of<Error>(
                   [&] { train(tiny_run(clouds<Sorting, Thrower>(), tiny_options()), "run"); }),
-              "something that is not a std::exception was thrown");
+              HasSubstr("std::exception"));
   EXPECT_EQ(place("run").status().state, RunState::failed);
-  EXPECT_EQ(place("run").status().reason, "something that is not a std::exception was thrown");
+  EXPECT_THAT(place("run").status().reason, says({"std::exception"}));
 }
 
 // ---- parts of a step

@@ -8,6 +8,7 @@
 namespace attnlab::csv_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::HasSubstr;
 using testing::message_of;
 using Values = std::vector<std::string>;
@@ -20,7 +21,7 @@ TEST(Csv, IsRowsOfNamedColumns) {
   EXPECT_EQ(table.place(1), "a.csv:4");
   EXPECT_EQ(table.column("smiles"), 1U);
   EXPECT_THAT(message_of<DataError>([&] { table.column("smile"); }),
-              HasSubstr("a.csv: has no column 'smile'; did you mean 'smiles'?"));
+              mentions("a.csv:", "no column 'smile'", "'smiles'"));
 }
 
 TEST(Csv, PassesOverAByteOrderMark) {
@@ -44,14 +45,13 @@ TEST(Csv, NamesTheLineThatIsWrong) {
   const auto refusal = [](std::string_view text) {
     return message_of<DataError>([&] { parse_csv(text, "a.csv"); });
   };
-  EXPECT_THAT(refusal("a,b\n1,2\n3\n"),
-              HasSubstr("a.csv:3: has 1 values where the first row names 2"));
+  EXPECT_THAT(refusal("a,b\n1,2\n3\n"), mentions("a.csv:3:", "1 values", "names 2"));
   EXPECT_THAT(refusal("a,b\n1,2,3\n"), HasSubstr("a.csv:2: has 3 values"));
-  EXPECT_THAT(refusal("a\n1\n\"2\n"), HasSubstr("a.csv:3: a quote that begins in this row"));
+  EXPECT_THAT(refusal("a\n1\n\"2\n"), mentions("a.csv:3:", "quote that begins"));
   EXPECT_THAT(refusal("a,b\n"), HasSubstr("a.csv: holds no rows"));
   EXPECT_THAT(refusal(""), HasSubstr("a.csv: holds no rows"));
   EXPECT_THAT(message_of<DataError>([] { (void)parse_csv("a,b,a\n1,2,3\n", "a.csv").column("a"); }),
-              HasSubstr("a.csv: several columns are called 'a'"));
+              mentions("a.csv:", "several columns", "'a'"));
 }
 
 TEST(TextLines, AreNumbersBetweenCommasAndBlanks) {
@@ -62,9 +62,9 @@ TEST(TextLines, AreNumbersBetweenCommasAndBlanks) {
   EXPECT_EQ(lines.integers(1), (std::vector<std::int64_t>{-3, 4, 5}));
   EXPECT_EQ(lines.numbers(3), std::vector<double>{1.5});
   EXPECT_THAT(message_of<DataError>([&] { lines.integers(2); }),
-              HasSubstr("a.txt:4: 'x' is not a whole number"));
+              mentions("a.txt:4:", "'x'", "whole number"));
   EXPECT_THAT(message_of<DataError>([&] { lines.integers(3); }),
-              HasSubstr("a.txt:5: '1.5' is not a whole"));
+              mentions("a.txt:5:", "'1.5'", "whole"));
 }
 
 TEST(TextLines, RefuseWhatIsNotFinite) {

@@ -11,18 +11,18 @@
 namespace attnlab::encoding_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::HasSubstr;
 using testing::marked;
 using testing::message_of;
 using testing::utf16;
 
-constexpr const char* kRefusal =
-    "a: is not UTF-8 but UTF-16; convert the file (iconv -t UTF-8 -f UTF-16)";
+const auto kRefusal = mentions("a: ", "UTF-16", "iconv -t UTF-8 -f UTF-16");
 
 TEST(Encoding, IsUtf8WithAMarkOrWithout) {
   EXPECT_EQ(without_mark("x", "a"), "x");
   EXPECT_EQ(without_mark(marked("x"), "a"), "x");
-  EXPECT_EQ(message_of<DataError>([] { without_mark(utf16("x"), "a"); }), kRefusal);
+  EXPECT_THAT(message_of<DataError>([] { without_mark(utf16("x"), "a"); }), kRefusal);
 }
 
 TEST(Encoding, OfLinesMayHaveAMarkGzippedToo) {
@@ -34,7 +34,7 @@ TEST(Encoding, OfLinesMayHaveAMarkGzippedToo) {
   }
   EXPECT_TRUE(read_lines(folder.write("a", marked(""))).lines.empty());
   EXPECT_THAT(message_of<DataError>([&] { read_lines(folder.write("a", utf16("1\n"))); }),
-              HasSubstr(kRefusal));
+              kRefusal);
 }
 
 TEST(Encoding, OfLinesHasAMarkNowhereElse) {
@@ -44,15 +44,15 @@ TEST(Encoding, OfLinesHasAMarkNowhereElse) {
 }
 
 TEST(Encoding, OfTablesAndSeriesIsNamed) {
-  EXPECT_EQ(message_of<DataError>([] { parse_csv(utf16("x,y\n1,2\n"), "a"); }), kRefusal);
-  EXPECT_EQ(message_of<DataError>([] { parse_ts(utf16("@data\n1\n"), "a"); }), kRefusal);
+  EXPECT_THAT(message_of<DataError>([] { parse_csv(utf16("x,y\n1,2\n"), "a"); }), kRefusal);
+  EXPECT_THAT(message_of<DataError>([] { parse_ts(utf16("@data\n1\n"), "a"); }), kRefusal);
 }
 
 TEST(TextLines, QuoteZeroBytesAndTheRemedyBehindThem) {
   const testing::TempFolder folder;
   const TextLines lines = read_lines(folder.write("a", std::string("1\0\n", 3)));
   EXPECT_THAT(message_of<DataError>([&] { lines.integers(0); }),
-              HasSubstr("a:1: '1\\x00' is not a whole number; repair the line, or fetch"));
+              mentions("a:1:", "'1\\x00'", "whole number", "repair the line"));
 }
 
 }  // namespace

@@ -9,17 +9,17 @@
 namespace attnlab::fifo_test {
 namespace {
 
+using testing::mentions;
 using testing::message_of;
-using ::testing::StartsWith;
 
 TEST(FifosForData, AreRefused) {
   const testing::TempFolder folder;
   const testing::Deadline deadline;
   const std::string path = folder / "fifo";
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
-  const std::string refusal = path + ": cannot read: it is a device, a pipe or a socket";
-  EXPECT_THAT(message_of<FileError>([&] { MappedFile file(path); }), StartsWith(refusal));
-  EXPECT_THAT(message_of<FileError>([&] { read_coco(path, {}); }), StartsWith(refusal));
+  const auto refusal = mentions(path + ": ", "cannot read", "a pipe");
+  EXPECT_THAT(message_of<FileError>([&] { MappedFile file(path); }), refusal);
+  EXPECT_THAT(message_of<FileError>([&] { read_coco(path, {}); }), refusal);
 }
 
 }  // namespace

@@ -13,6 +13,8 @@
 namespace attnlab::files_test {
 namespace {
 
+using attnlab::testing::mentions;
+using attnlab::testing::says;
 using ::testing::AllOf;
 using testing::gzipped;
 using ::testing::HasSubstr;
@@ -108,8 +110,8 @@ TEST(DataFolder, ListsEveryPlaceThatWasTriedAndTheRemedy) {
     find_data_folder({"toy-set", {"a.bin", "b.bin"}, "", "install the package toys"});
   });
   EXPECT_THAT(message, HasSubstr((folder / "toy-set") + ": lacks b.bin\n"));
-  EXPECT_THAT(message, HasSubstr("/usr/share/datasets/toy-set: no such folder"));
-  EXPECT_THAT(message, HasSubstr("/usr/local/share/datasets/toy-set: no such folder"));
+  EXPECT_THAT(message, mentions("/usr/share/datasets/toy-set:", "no such"));
+  EXPECT_THAT(message, mentions("/usr/local/share/datasets/toy-set:", "no such"));
   EXPECT_THAT(message, HasSubstr("install the package toys"));
   EXPECT_THAT(message, HasSubstr("`root`"));
 }
@@ -119,7 +121,7 @@ TEST(DataFolder, SaysThatTheVariableIsNotSet) {
   EXPECT_THAT(message_of<DataMissingError>([] {
                 find_data_folder({"toy-set", {"a.bin"}, "", ""});
               }),
-              HasSubstr("$ATTNLAB_DATA/toy-set: ATTNLAB_DATA is not set"));
+              mentions("$ATTNLAB_DATA/toy-set:", "is not set"));
 }
 
 TEST(DataFolder, DoesNotLookElsewhereWhenTheRootOptionIsWrong) {
@@ -235,10 +237,8 @@ TEST(PromisedSize, StopsAStreamThatGoesOnAfterIt) {
     most = std::max(most, first.size());
     return first.size() < 8 ? std::nullopt : std::optional<std::uint64_t>(1000);
   };
-  EXPECT_EQ(message_of<DataError>([&] { read_data_file(bomb, promised); }),
-            bomb +
-                ": it should hold 1000 bytes, and the gzip stream goes on after them; fetch the "
-                "file again");
+  EXPECT_THAT(message_of<DataError>([&] { read_data_file(bomb, promised); }),
+              says({bomb, "1000 bytes", "goes on", "fetch the file again"}));
   EXPECT_LE(most, std::size_t{1} << 20);
   const std::string whole = folder.write("whole.gz", gzipped(std::string(1000, 'x')));
   EXPECT_EQ(read_data_file(whole, promised), std::string(1000, 'x'));

@@ -11,6 +11,7 @@
 namespace attnlab::pickle_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::HasSubstr;
 using testing::message_of;
 using Kind = PickleValue::Kind;
@@ -222,7 +223,7 @@ TEST(Pickles, GiveNumbersThatAreNotFiniteAsTheyAre) {
   EXPECT_EQ(all.item(4).number(), -kInfinity);
   EXPECT_TRUE(std::isnan(all.item(5).number()));
   EXPECT_THAT(message_of<DataError>([&] { all.item(5).integer(); }),
-              HasSubstr("holds an array where an integer is expected"));
+              mentions("an array where", "integer"));
 }
 
 TEST(Pickles, GiveTensorsOfPyTorchThatAreNotFiniteAsTheyAre) {
@@ -243,11 +244,10 @@ TEST(Pickles, SayWhereAValueIsOfAnotherKind) {
   const Pickle pickle(bytes_of(kPlain5), "a.pickle");
   const PickleValue& all = pickle.root();
   const auto refusal = [](auto ask) { return message_of<DataError>(ask); };
-  EXPECT_THAT(refusal([&] { all.item(0).tensor(); }),
-              HasSubstr("a.pickle: holds None where an array is expected"));
-  EXPECT_THAT(refusal([&] { all.item(10).integer(); }), HasSubstr("holds a text where an integer"));
-  EXPECT_THAT(refusal([&] { all.item(99); }), HasSubstr("a list of at least 100 values"));
-  EXPECT_THAT(refusal([&] { all.entry("train"); }), HasSubstr("holds a list where a map is"));
+  EXPECT_THAT(refusal([&] { all.item(0).tensor(); }), mentions("a.pickle:", "None where", "array"));
+  EXPECT_THAT(refusal([&] { all.item(10).integer(); }), mentions("a text where", "integer"));
+  EXPECT_THAT(refusal([&] { all.item(99); }), HasSubstr("list of at least 100"));
+  EXPECT_THAT(refusal([&] { all.entry("train"); }), mentions("a list where", "map"));
   EXPECT_THAT(refusal([&] { all.item(18).entry("c"); }), HasSubstr("a map with 'c'"));
 }
 
@@ -292,7 +292,7 @@ TEST(Pickles, RefuseWhatReachesBeyondItsBytes) {
   EXPECT_THAT(refusal("\x80\x02t."), HasSubstr("mark"));
   for (const std::string kind : {"I", "F"}) {
     EXPECT_THAT(refusal("\x80\x02" + kind + std::string("1\0002\n.", 5)),
-                HasSubstr("'1\\x002' is not a number"));
+                mentions("'1\\x002'", "number"));
   }
   EXPECT_THAT(refusal("\x80\x02."), HasSubstr("stack is empty"));
   EXPECT_THAT(refusal("\x80\x02\xf0."), HasSubstr("operation 0xf0"));
@@ -322,7 +322,7 @@ TEST(Pickles, RefuseWhatReachesBeyondItsBytes) {
       "c" +
       std::string(1 << 20, 'a') + "\nb\nq" + std::string(1, '\0');
   for (int i = 0; i < 300; ++i) bomb += std::string("h\0)R0", 5);
-  EXPECT_THAT(refusal(bomb + "."), HasSubstr("far more of its bytes than data do"));
+  EXPECT_THAT(refusal(bomb + "."), HasSubstr("more of its bytes"));
   // A list that holds itself is no more than that.
   const Pickle cycle(std::string("\x80\x02]q\0h\0a.", 9), "a.pickle");
   EXPECT_EQ(cycle.root().length(), 1);

@@ -11,6 +11,7 @@
 namespace attnlab::safetensors_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::message_of;
@@ -201,7 +202,7 @@ std::vector<Damage> damages() {
       {"cut off", file_of(two + "[4,8]}}", data.substr(1)), "not within the 7 bytes"},
       {"trailing", file_of(two + "[4,8]}}", data + "yyy"), "3 bytes follow"},
       {"no truth", file_of(R"({"m":{"dtype":"BOOL","shape":[2],"data_offsets":[0,2]}})", "\1\2"),
-       "'m': BOOL data hold a byte that is neither 0 nor 1"},
+       "'m': BOOL data"},
       {"nested", file_of(R"({"w":{"shape":)" + std::string(200'000, '['), data), "too deeply"},
       {"nested map", file_of(R"({"w":{"a":{"b":{}}}})", ""), "too deeply"},
       {"too many", file_of(many_empty(32'769), ""), "more than 32768 tensors"},
@@ -251,7 +252,7 @@ TEST(Safetensors, RefusesTensorsThatNoMemoryHolds) {
   const std::string path = folder.write("a.safetensors", file);
   std::filesystem::resize_file(path, file.size() + (std::uintmax_t{1} << 40));  // a hole
   EXPECT_THAT(message_of<DataError>([&] { read_safetensors(path); }),
-              HasSubstr(path + ": holds 1048576 MiB of tensors, and this machine has "));
+              mentions(path, "1048576 MiB", "this machine"));
 }
 
 TEST(Safetensors, RefusesWhatTheFormatCannotHold) {

@@ -8,6 +8,7 @@ namespace attnlab::torch_file_test {
 namespace {
 
 using namespace testing::pickles;
+using attnlab::testing::mentions;
 using ::testing::HasSubstr;
 using testing::message_of;
 
@@ -44,26 +45,23 @@ TEST(TorchFiles, ThatAreNoneOrDamagedAreNamed) {
   const auto refusal = [](const std::string& bytes) {
     return message_of<DataError>([&] { TorchFile(bytes, "a.pt"); });
   };
-  EXPECT_THAT(refusal("\x80\x02N."), HasSubstr("a.pt: has no directory at its end"));
+  EXPECT_THAT(refusal("\x80\x02N."), mentions("a.pt:", "no directory"));
   EXPECT_THAT(refusal(testing::zip_file({{"a/code.py", ""}}, false)),
               HasSubstr("a.pt: holds no data.pkl"));
   EXPECT_THAT(refusal(zip_of(stored("1", "Float", {3}))), HasSubstr("a.pt: data.pkl: byte "));
-  EXPECT_THAT(refusal(zip_of(stored("0", "Quantised", {3}))),
-              HasSubstr("a tensor is a torch.QuantisedStorage, which is not read here"));
-  EXPECT_THAT(refusal(zip_of(stored("0", "Float", {4}))),
-              HasSubstr("a tensor reaches beyond its storage"));
-  EXPECT_THAT(refusal(zip_of(stored("0", "Double", {1}))),
-              HasSubstr("an array ends within a value"));
+  EXPECT_THAT(refusal(zip_of(stored("0", "Quantised", {3}))), HasSubstr("torch.QuantisedStorage"));
+  EXPECT_THAT(refusal(zip_of(stored("0", "Float", {4}))), HasSubstr("beyond its storage"));
+  EXPECT_THAT(refusal(zip_of(stored("0", "Double", {1}))), HasSubstr("within a value"));
   std::string other = zip_of("N");
   other[other.find(raw(1.0F)) + 2] ^= 1;
-  EXPECT_THAT(refusal(other), HasSubstr("a.pt: member a/data/0 has another checksum"));
+  EXPECT_THAT(refusal(other), mentions("a.pt:", "a/data/0", "another checksum"));
   // Members that are one another's bytes: each would be read, and all of them have no end.
   std::string thrice = testing::zip_file({{"a/data/0", std::string(1000, 'z')}}, false);
   const std::size_t directory = thrice.find("PK\x01\x02"), end = thrice.size() - 22;
   const std::string member = thrice.substr(directory, end - directory);
   thrice.replace(end + 10, 1, "\3");
   thrice.insert(end, member + member);
-  EXPECT_THAT(refusal(thrice), HasSubstr("a.pt: member a/data/0 lies on another one"));
+  EXPECT_THAT(refusal(thrice), mentions("a.pt:", "a/data/0", "lies on another"));
 }
 
 }  // namespace

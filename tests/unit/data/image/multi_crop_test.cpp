@@ -16,6 +16,7 @@
 namespace attnlab::multi_crop_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::message_of;
@@ -344,8 +345,7 @@ TEST(MultiCrop, RefusesWhatCannotBe) {
   EXPECT_THAT(refusal([](auto& o) { o.global_crops = 1; }),
               AllOf(HasSubstr("multi_crop.global_crops: 1"), HasSubstr("take 2 or more")));
   EXPECT_THAT(refusal([](auto& o) { o.local_crops = 1; }),
-              AllOf(HasSubstr("multi_crop.local_size: 96 is larger than the images, 24 x 32"),
-                    HasSubstr("at most 24")));
+              mentions("multi_crop.local_size:", "96", "24 x 32", "at most 24"));
   EXPECT_THAT(refusal([](auto& o) { o.patch_size = 5; }),
               AllOf(HasSubstr("multi_crop.patch_size: 5 does not divide"), HasSubstr("24 x 32")));
   EXPECT_THAT(refusal([](auto& o) {
@@ -357,11 +357,11 @@ TEST(MultiCrop, RefusesWhatCannotBe) {
   EXPECT_THAT(refusal([](auto& o) { o.mask_ratio = {0.1}; }),
               HasSubstr("multi_crop.mask_spread: has 2 numbers and mask_ratio 1"));
   EXPECT_THAT(refusal([](auto& o) { o.mask_ratio = {}; }),
-              HasSubstr("multi_crop.mask_ratio: is empty; give some shares"));
+              mentions("multi_crop.mask_ratio:", "is empty"));
   EXPECT_THAT(refusal([](auto& o) {
                 o.global_scale = {1, 0.5};
               }),
-              HasSubstr("multi_crop.global_scale: must be two numbers above 0"));
+              mentions("multi_crop.global_scale:", "two numbers above 0"));
   EXPECT_THAT(refusal([](auto& o) { o.local_scale = {0, 1}; }), HasSubstr("local_scale"));
   EXPECT_THAT(refusal([](auto& o) { o.blur = {1}; }), HasSubstr("blur: needs three numbers"));
   EXPECT_THAT(refusal([](auto& o) { o.blur_radius = {}; }), HasSubstr("blur_radius"));

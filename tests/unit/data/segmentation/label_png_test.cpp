@@ -8,6 +8,7 @@
 namespace attnlab::label_png_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::AllOf;
 using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
@@ -120,7 +121,7 @@ TEST_F(LabelPng, RefusesFormsThatHoldNoNumbers) {
 TEST_F(LabelPng, RefusesANumberBeyondThePalette) {
   const NumbersForm form{8, {0, 0, 0, 9, 9, 9}};
   EXPECT_THAT(refusal(numbers_png(2, 3, {0, 1, 0, 1, 2, 0}, form)),
-              HasSubstr("labels.png: row 1, column 1: has the number 2 of a palette of 2"));
+              mentions("labels.png:", "row 1, column 1", "number 2", "palette of 2"));
 }
 
 TEST_F(LabelPng, ClaimsNoMoreMemoryThanItsDataCanFill) {
@@ -128,7 +129,7 @@ TEST_F(LabelPng, ClaimsNoMoreMemoryThanItsDataCanFill) {
   const std::string sides("\0\0\x3f\xff\0\0\x3f\xff", 8);
   huge = huge.substr(0, 8) + testing::png_chunk("IHDR", sides + std::string("\x08\0\0\0\0", 5)) +
          huge.substr(8 + 25);
-  EXPECT_THAT(refusal(huge), HasSubstr("too few data for its size"));
+  EXPECT_THAT(refusal(huge), HasSubstr("too few data"));
 }
 
 TEST_F(LabelPng, MeansClassesByItsNumbers) {
@@ -171,7 +172,7 @@ TEST_F(LabelPng, RefusesAPaletteThatNumbersItsColoursAnew) {
                 labels(numbers_png(1, 2, {0, 0}, form), coloured);
               }),
               AllOf(HasSubstr("labels.png"), HasSubstr("number 0"), HasSubstr("class 'sky'"),
-                    HasSubstr("save it with the dataset's palette")));
+                    HasSubstr("dataset's palette")));
   form.palette = {0, 0, 0, 3, 3, 3};  // colours of nobody say nothing
   EXPECT_NO_THROW(labels(numbers_png(1, 2, {0, 1}, form), coloured));
 }

@@ -442,7 +442,7 @@ TEST(DotProductAttention, TermsThatDoNotFitAreRefusedByName) {
   const AttentionInput in = random_input(2, 2, 3, 5, 4, 3);
   using Change = std::function<void(LogitTerms&)>;
   const std::pair<const char*, Change> wrong[] = {
-      {"LogitTerms::distance_bias must be [B or 1, H, L] = [2 or 1, 2, 7]",
+      {"LogitTerms::distance_bias must be [B or 1, H, L]",
        [](LogitTerms& own) {
          own.distance_bias = at::zeros({1, 2, 8}, at::kDouble);
        }},
@@ -455,7 +455,7 @@ TEST(DotProductAttention, TermsThatDoNotFitAreRefusedByName) {
          own.key_sums = at::zeros({2, 5}, at::kDouble);
        }},
       {"give both, or neither", [](LogitTerms& own) { own.key_sums = Tensor(); }},
-      {"LogitTerms::sink must be [H or 1] = [2 or 1]",
+      {"LogitTerms::sink must be [H or 1]",
        [](LogitTerms& own) { own.sink = at::zeros({3}, at::kDouble); }},
   };
   for (const auto& [text, change] : wrong) {

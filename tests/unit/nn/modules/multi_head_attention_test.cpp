@@ -12,6 +12,7 @@
 namespace attnlab::multi_head_attention_test {
 namespace {
 
+using attnlab::testing::mentions;
 using ::testing::HasSubstr;
 using testing::largest_difference;
 using testing::message_of;
@@ -293,12 +294,12 @@ TEST(MultiHeadAttention, RefusesProjectionsThatDoNotFit) {
   EXPECT_THAT(message_of<ConfigError>([&] {
                 MultiHeadAttention(options, projecting({3, 0}));
               }),
-              HasSubstr("3 heads of keys do not divide 4 heads of queries"));
+              mentions("3 heads of keys", "4 heads of queries"));
   options.key_source = 8;
   EXPECT_THAT(message_of<ConfigError>([&] {
                 MultiHeadAttention(options, projecting({0, 4}));
               }),
-              HasSubstr("cannot share a projection of a low rank"));
+              mentions("cannot share", "low rank"));
 }
 
 TEST(MultiHeadAttention, AProjectionThatNoLayerReadsIsAnError) {
@@ -520,8 +521,7 @@ class Sharing final : public DotProductAttention {
 TEST(MultiHeadEnsemble, RefusesAParameterThatMembersWouldShare) {
   EXPECT_THAT(
       message_of<ShapeError>([] { MultiHeadAttention(heads_of(kMembers), building<Sharing>()); }),
-      HasSubstr("its 'scale' is [4] float32 where one model has [4] float32, and must have "
-                "3 times the rows"));
+      mentions("'scale'", "[4] float32", "3 times the rows"));
 }
 
 TEST(MultiHeadEnsemble, RefusesWhatItCannotTellMembersApartBy) {
@@ -545,7 +545,7 @@ TEST(MultiHeadEnsemble, RefusesWhatItCannotTellMembersApartBy) {
   places.query_positions = at::zeros({kMembers * kBatch, kLength, 1});
   padding.visible.key_valid = at::ones({kMembers * kBatch, kLength}, at::kBool);
   wrong.bias = at::zeros({4, 1, kLength, kLength});
-  EXPECT_THAT(refusal(plain, ragged), HasSubstr("cannot take ragged batches; train such runs"));
+  EXPECT_THAT(refusal(plain, ragged), HasSubstr("ragged batches"));
   EXPECT_THAT(refusal(plain, relative), HasSubstr("relative positions"));
   EXPECT_THAT(refusal(learned, places), HasSubstr("positions that differ between examples"));
   EXPECT_THAT(refusal(unpaired, padding), HasSubstr("no trait 'pair_mask'"));
