@@ -5,6 +5,7 @@
 #   PARTS="nn series"           what `test` builds and runs, by names of test programs without _test
 #   JOBS=N                      compilers or test programs at a time (default: one a core)
 #   PREFIX=DIR                  where `install` puts things (default /usr/local)
+#   PYTHON=FILE                 the Python whose torch `wheel` builds for (default python3)
 #   LINT_UNTIL=SECONDS          when `lint` takes up no further file, in seconds since 1970;
 #   ASAN_UNTIL=SECONDS          likewise `asan` no further test program
 SHELL := /bin/bash
@@ -15,6 +16,7 @@ PRESET ?= release
 TESTS ?= all
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
+PYTHON ?= python3
 PARTS ?=
 export LINT_UNTIL ASAN_UNTIL
 BUILD := build/$(PRESET)
@@ -32,7 +34,7 @@ LINT_FLAGS := -std=c++20 -include scripts/clang_prelude.h -I. -Ibuild/release/in
 CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-14 clang-format))
 CLANG_TIDY ?= clang-tidy-14
 
-.PHONY: help demo test setup build debug asan tsan fuzz format format-check lint benchmarks bench install deb clean
+.PHONY: help demo test setup build debug asan tsan fuzz format format-check lint benchmarks bench install deb wheel clean
 
 help:  ## List the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
@@ -113,6 +115,9 @@ deb: setup  ## Build a Debian package, build/PRESET/packages/attnlab_*.deb
 	$(MAKE) build
 	cmake --build --preset $(PRESET) --target package
 	@ls -l $(BUILD)/packages/*.deb
+
+wheel: setup  ## Build a wheel for the torch of PYTHON, build/wheels/attnlab-*.whl
+	CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) scripts/wheel.sh $(PYTHON) build/wheels
 
 clean:  ## Remove everything that was built (runs/ stays)
 	rm -rf build

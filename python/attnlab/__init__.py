@@ -6,8 +6,8 @@
 >>> attnlab.compare("runs/quickstart")
 >>> attention = attnlab.Attention("quest", heads=8, head_dim=64)  # a torch.nn.Module
 
-Everything here asks the program `attnlab`: that of $ATTNLAB_PROGRAM, or the one on PATH. Only `Attention` and
-`ForwardState` need PyTorch, the one that this attnlab was built with.
+Everything here asks the program `attnlab`: that of $ATTNLAB_PROGRAM, of this package where it is a wheel, or the one
+on PATH. Only `Attention` and `ForwardState` need PyTorch, the one that this attnlab was built with.
 """
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from attnlab.errors import ConfigError, PluginError, ShapeError, TraitError
 from attnlab.experiments import run, suite, sweep
 from attnlab.plugins import describe, list_plugins
 from attnlab.plugins import list_names as list
-from attnlab.program import AttnlabError, executable
+from attnlab.program import AttnlabError, executable, installation
 from attnlab.results import Comparison, Run, Runs, compare, runs
 
 if typing.TYPE_CHECKING:
@@ -36,6 +36,7 @@ __all__ = [
     "compare",
     "describe",
     "executable",
+    "installation",
     "list_plugins",
     "run",
     "runs",

@@ -1,10 +1,13 @@
-"""The program `attnlab`: where it is and how it is asked."""
+"""The program `attnlab`: where it is, how it is asked, and the command of a wheel."""
 from __future__ import annotations
 
+import importlib.metadata
 import os
+import pathlib
 import shutil
 import subprocess
-from typing import Sequence
+import sys
+from typing import Iterable, Optional, Sequence
 
 
 class AttnlabError(RuntimeError):
@@ -15,11 +18,20 @@ class AttnlabError(RuntimeError):
         self.code = code  #: the program's exit code (docs/guide.md)
 
 
+def installation() -> Optional[pathlib.Path]:
+    """The folder with bin/, lib/, include/ and share/ of a wheel; None: this package came without."""
+    folder = pathlib.Path(__file__).parent / "installation"
+    return folder if folder.is_dir() else None
+
+
 def executable() -> str:
-    """The program: that of $ATTNLAB_PROGRAM, else the one on PATH. Raises AttnlabError."""
+    """The program: that of $ATTNLAB_PROGRAM, else of this package, else on PATH. Raises AttnlabError."""
     named = os.environ.get("ATTNLAB_PROGRAM")
     if named:
         return named
+    own = installation()
+    if own:
+        return str(own / "bin" / "attnlab")
     found = shutil.which("attnlab")
     if found is None:
         raise AttnlabError(
@@ -34,3 +46,33 @@ def ask(words: Sequence[str]) -> str:
     if done.returncode != 0:
         raise AttnlabError(done.stderr.strip() or f"attnlab {words[0]} failed", done.returncode)
     return done.stdout
+
+
+def other_torch(required: Iterable[str], installed: Optional[str]) -> Optional[str]:
+    """One sentence where the environment's torch is not the release that a wheel was built with.
+
+    required:  the wheel's requirements, one of them "torch==2.14.*"
+    installed: the version of torch that is there; None: it is missing
+    """
+    release = next((line for line in required if line.startswith("torch==")), None)
+    if release is None:
+        return None
+    release = release[len("torch=="):].split("*")[0].rstrip(".")
+    remedy = f"pip install 'torch=={release}.*', or build attnlab anew (make wheel)"
+    if installed is None:
+        return f"attnlab needs torch {release}, and this environment has none: {remedy}"
+    if installed.split(".")[:2] != release.split("."):
+        return f"attnlab is built with torch {release}, and this environment has {installed}: {remedy}"
+    return None
+
+
+def main() -> None:
+    """The command `attnlab` of a wheel: checks which LibTorch is there, then becomes the program."""
+    try:
+        installed: Optional[str] = importlib.metadata.version("torch")
+    except importlib.metadata.PackageNotFoundError:
+        installed = None
+    problem = other_torch(importlib.metadata.requires("attnlab") or [], installed)
+    if problem:
+        sys.exit(problem)
+    os.execv(executable(), ["attnlab", *sys.argv[1:]])

@@ -6,6 +6,7 @@ import tempfile
 import unittest
 
 import attnlab
+from attnlab.program import other_torch
 
 SMALL = {"train.epochs": 1, "train.threads": 1, "dataset.train": 64, "dataset.test": 32}
 
@@ -89,6 +90,20 @@ class Experiments(InAFolder):
                 done.frame()
         else:
             self.assertIsInstance(done.frame(), pandas.DataFrame)
+
+
+class OtherTorch(unittest.TestCase):
+    def test_the_release_of_the_build_is_taken(self):
+        self.assertIsNone(other_torch(["numpy", "torch==2.14.*"], "2.14.1+cu130"))
+
+    def test_another_release_is_one_sentence_with_both(self):
+        text = other_torch(["torch==2.14.*"], "2.15.0")
+        self.assertIn("2.14", text)
+        self.assertIn("2.15.0", text)
+        self.assertIn("pip install 'torch==2.14.*'", text)
+
+    def test_none_is_said(self):
+        self.assertIn("none", other_torch(["torch==2.14.*"], None))
 
 
 if __name__ == "__main__":
