@@ -60,7 +60,7 @@ void add_launch_options(Usage& usage) {
   usage.options.add_options()("jobs,j", po::value<std::int64_t>()->value_name("N"),
                               "runs at once; default: 1 here, no limit in Slurm")(
       "ensemble", po::value<std::int64_t>()->value_name("N"),
-      "train up to N runs togetheras one ensemble, if the model can and they differ only in seed, "
+      "train up to N runs together as one ensemble, if the model can and they differ only in seed, "
       "data and the optimiser's numbers; default: 32; 1: one by one")(
       "keep-going", "continue after a failed run (default)")(
       "fail-fast", "start no run after a failed one; active runs stop with a checkpoint")(

@@ -231,15 +231,19 @@ void Catalogue::look_into(const std::string& folder) {
 }
 
 void Catalogue::take_places_of_installed() {
+  const auto lies_in = [&](const Candidate& candidate, const std::string& why) {
+    return std::any_of(places_.begin(), places_.end(), [&](const SearchPlace& place) {
+      return place.why == why && candidate.path.starts_with(place.folder + "/");
+    });
+  };
   const auto is_usable_in = [&](const Candidate& candidate, const std::string& why) {
-    return candidate.refused.empty() &&
-           std::any_of(places_.begin(), places_.end(), [&](const SearchPlace& place) {
-             return place.why == why && candidate.path.starts_with(place.folder + "/");
-           });
+    return candidate.refused.empty() && lies_in(candidate, why);
   };
   std::vector<Candidate*> named;
   for (Candidate& candidate : candidates_) {
-    if (is_usable_in(candidate, kVariable)) named.push_back(&candidate);
+    if (is_usable_in(candidate, kVariable) && !lies_in(candidate, kUser)) {
+      named.push_back(&candidate);
+    }
   }
   std::set<std::string> replaced;
   for (const Candidate& installed : candidates_) {

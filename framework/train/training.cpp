@@ -142,6 +142,7 @@ void Training::turn_epoch() {
                      "on machines that are alike");
     const std::string broken = broken_weights();
     if (!broken.empty()) {
+      count_use();
       return end(RunState::diverged, {},
                  fmt::format("{} not finite after step {}", broken, position_.step));
     }
@@ -332,6 +333,7 @@ void Training::update(double loss, const BatchPart& batch) {
     if (run_.experiment.trace.every > 0 && !traced_ && writes()) {
       log_attention(batch.get(), carried_before_);
     }
+    count_use();
     return end(RunState::diverged, {},
                fmt::format("the training loss was {:f} at step {}", loss, position_.step + 1));
   }

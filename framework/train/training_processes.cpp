@@ -1,6 +1,7 @@
 // What the processes of one run agree on: their weights, and the rows that each carries.
 #include <fmt/format.h>
 
+#include "framework/base/text.h"
 #include "framework/config/compose.h"
 #include "framework/data/formats/files.h"
 #include "framework/train/training.h"
@@ -62,7 +63,7 @@ void Training::count_use() {
   } else if (world_.size() > 1) {
     const std::vector<std::string> all = world_.gather(fmt::format("{}", processors));
     processors = 0;
-    for (const std::string& one : all) processors += std::stod(one);
+    for (const std::string& one : all) processors += parsed_number<double>(one).value_or(0);
   }
   const auto together = static_cast<double>(run_.together);
   position_.processor_seconds = before_.processor_seconds + processors / together;

@@ -75,4 +75,5 @@ def main() -> None:
     problem = other_torch(importlib.metadata.requires("attnlab") or [], installed)
     if problem:
         sys.exit(problem)
-    os.execv(executable(), ["attnlab", *sys.argv[1:]])
+    own = installation()
+    os.execv(str(own / "bin" / "attnlab") if own else executable(), ["attnlab", *sys.argv[1:]])

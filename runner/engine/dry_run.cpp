@@ -7,6 +7,7 @@
 #include "framework/experiment/ensembles.h"
 #include "framework/nn/modules/sizes_alone.h"
 #include "framework/train/costs.h"
+#include "framework/train/environment.h"
 #include "framework/train/task_check.h"
 #include "runner/engine/run_jobs.h"
 
@@ -40,6 +41,7 @@ void show(const RunJob& job, const BuiltRun& run, ProgressSink& progress) {
 /// One that was finished before is built, and would not be trained again.
 void show_finished(const RunJob& job, Registry& registry, ProgressSink& progress) {
   const SizesAlone sizes;
+  look_for_data_of(job.folder);
   const BuiltRun run = build_run(job.experiment, job.seed, registry);
   check_tasks(run, registry);
   show(job, run, progress);

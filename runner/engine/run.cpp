@@ -308,6 +308,7 @@ bool run_together(const Together& all, bool alone, Registry& registry, bool acce
     const std::string& folder = members[i].folder.path();
     try {
       if (members[i].folder.status().state == RunState::done) {
+        look_for_data_of(members[i].folder);
         evaluate_left(*jobs[i], members[i].run, registry, progress);
       }
       progress.say("  " + folder);

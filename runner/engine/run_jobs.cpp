@@ -264,6 +264,7 @@ ReadyRuns ready_runs(const Together& all, bool alone, Registry& registry, bool a
   ReadyRuns ready;
   for (const RunJob* job : all) {
     ready.had &= done_for_one(alone, [&] {
+      look_for_data_of(job->folder);  // before the data are opened
       BuiltRun run = ready_run(*job, registry, accept, data.of(*job, registry));
       if (!take(*job, run)) return;
       ready.jobs.push_back(job);

@@ -9,6 +9,7 @@
 #include "framework/base/text.h"
 #include "framework/document/text.h"
 #include "framework/train/costs.h"
+#include "framework/train/environment.h"
 #include "runner/engine/engine.h"
 #include "runner/engine/open_run.h"
 #include "runner/usages.h"
@@ -120,6 +121,7 @@ int summary_command(const Words& words) {
   Registry registry(Catalogue::of_this_program());
   const Experiment experiment =
       experiment_of(arguments.words[0], arguments.overrides, registry.catalogue());
+  look_for_data_of(RunFolder(arguments.words[0]));
   try {
     const BuiltRun run = build_run(experiment, experiment.seeds.at(0), registry);
     const ForwardOperations pass = forward_operations(run);

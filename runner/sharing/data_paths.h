@@ -23,7 +23,10 @@ struct MovedPath {
 std::vector<MovedPath> parse_moved_paths(const std::vector<std::string>& words);
 
 /// "KEY=VALUE" for each of these paths that is a moved one or lies below one; of several such, the
-/// longest counts.
+/// longest counts. (Paths in `over:` of an evaluation stay as they are.)
 std::vector<std::string> moved_keys(const Node& config, const std::vector<MovedPath>& moved);
+
+/// A text of JSON in which the paths of here are those of there again.
+std::string with_paths_of_there(std::string json, const std::vector<MovedPath>& moved);
 
 }  // namespace attnlab

@@ -228,6 +228,10 @@ sharing::RunPair run_again(const RunRecord& run, const std::string& out, bool al
     say(message_text(fmt::format("{}: does not count: {}", label_of(run), damage.what())));
     return pair;
   }
+  for (EvaluationRecord& one : here->evaluations) {
+    one.set =
+        with_paths_of_there(std::move(one.set), moved);  // that data moved is no other question
+  }
   pair.here = std::move(here);
   sharing::compare_data(pair);
   say_other_data(pair);

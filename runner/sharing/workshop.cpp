@@ -295,6 +295,14 @@ std::string read_made(const std::string& path) {
       fmt::format("{}: was not written as a regular file of at most {} MiB", path, kLargest >> 20));
 }
 
+/// Whether a file is used instead of the installed one of its id: by ATTNLAB_PLUGIN_PATH.
+bool is_under_development(const Candidate& candidate, const Catalogue& catalogue) {
+  const auto& places = catalogue.places();
+  return std::any_of(places.begin(), places.end(), [&](const SearchPlace& place) {
+    return place.why == "ATTNLAB_PLUGIN_PATH" && candidate.path.starts_with(place.folder + "/");
+  });
+}
+
 void check_name_is_free(const Manifest& manifest, const sharing::Store& store) {
   std::error_code error;
   const std::string own =
@@ -306,6 +314,7 @@ void check_name_is_free(const Manifest& manifest, const sharing::Store& store) {
     if (other.manifest->name != manifest.name) continue;
     const std::string path = fs::weakly_canonical(plain_file(other.path), error).string();
     if (path.rfind(own, 0) == 0) continue;
+    if (other.manifest->id == manifest.id && is_under_development(other, catalogue)) continue;
     throw BundleError(
         fmt::format("the name '{}' is taken by {} ({}); with both, neither could be used",
                     manifest.name, other.manifest->id, other.path));

@@ -82,14 +82,22 @@ void check_value(const Node& value, const OptionSpec& option) {
   }
 }
 
+/// A map of numbers, which is left out where it is empty.
+bool may_be_absent(const OptionSpec& option) {
+  return option.type == OptionSpec::Type::map && !option.options.front().holds_options();
+}
+
 void check_resolved(const Node& values, const Schema& schema) {
-  if (values.entries().size() != schema.size()) fail("options are lost: " + to_flow(values));
-  for (std::size_t i = 0; i < schema.size(); ++i) {
-    const auto& [name, value] = values.entries()[i];
-    const OptionSpec& option = schema[i];
-    if (name != option.name) fail("options out of their order: " + to_flow(values));
+  std::size_t at = 0;
+  for (const OptionSpec& option : schema) {
+    const bool is_there = at < values.entries().size() && values.entries()[at].first == option.name;
+    if (!is_there && may_be_absent(option)) continue;
+    if (!is_there) fail("options are lost, or out of their order: " + to_flow(values));
+    const Node& value = values.entries()[at++].second;
     if (option.type == OptionSpec::Type::group) {
       check_resolved(value, option.options);
+    } else if (may_be_absent(option)) {
+      for (const auto& entry : value.entries()) check_value(entry.second, option.options.front());
     } else if (option.type == OptionSpec::Type::map) {
       for (const auto& entry : value.entries()) {
         check_resolved(entry.second, option.options.front().options);
@@ -100,6 +108,7 @@ void check_resolved(const Node& values, const Schema& schema) {
       check_value(value, option);
     }
   }
+  if (at != values.entries().size()) fail("options too many: " + to_flow(values));
 }
 
 /// @returns whether there is no problem with the options.

@@ -197,7 +197,7 @@ TEST_F(CrossDomain, ACardHasManifestConformanceAndResults) {
   EXPECT_THAT(
       must({"card", "quest", "--runs", "runs/every", "--no-test"}).out,
       AllOf(HasSubstr("# quest"), HasSubstr("softmax(Q K̄ᵀ) V"), HasSubstr("honours: "),
-            HasSubstr("Not asked here"), HasSubstr("difference to standard"), HasSubstr("toy")));
+            HasSubstr("Not tested here"), HasSubstr("difference to standard"), HasSubstr("toy")));
   EXPECT_THAT(refusal({"card", "vit"}), mentions("'vit' is a model", "attentions"));
 }
 

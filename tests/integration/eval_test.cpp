@@ -371,7 +371,7 @@ TEST_F(Evaluate, SuitesSayWhatCannotBeEvaluatedWithoutItsModel) {
   EXPECT_THAT(must({"suite", "one.yaml", "--dry-run"}).out,
               mentions("cannot evaluate", "model is not there", "asked/standard/0: noisy"));
   EXPECT_THAT(must({"suite", "one.yaml"}).out,
-              mentions("asked/standard/0: not evaluated: noisy", "older result counts",
+              mentions("asked/standard/0: not evaluated: noisy", "older result",
                        "model is not there", "checkpoint.safetensors back, or remove "));
 }
 

@@ -116,8 +116,10 @@ TEST_F(LightCommands, HelpsHoweverItIsAsked) {
   const std::string version = must({"version"}).out;
   EXPECT_EQ(must({"-V"}).out, version);
   EXPECT_EQ(must({"--version"}).out, version);
-  EXPECT_THAT(version,
-              ContainsRegex("attnlab [0-9.]+\nrevision [0-9a-f]{16} .*\nLibTorch [0-9.]+"));
+  EXPECT_THAT(
+      version,
+      ContainsRegex(
+          "attnlab [0-9.]+\nframework revision [0-9a-f]{16}, contract 4\nLibTorch [0-9.]+"));
 }
 
 TEST_F(LightCommands, SayWhatIsMissingAndHowValuesAreGiven) {

@@ -46,7 +46,7 @@ TEST_F(Segment, PaintsAPictureOfAnySizeAndTheReportShowsTestPictures) {
 }
 
 TEST_F(Segment, RefusesWhatDoesNotFit) {
-  EXPECT_THAT(refusal({"segment", run_}), HasSubstr("--image: which picture"));
+  EXPECT_THAT(refusal({"segment", run_}), HasSubstr("--image is missing"));
   EXPECT_THAT(attnlab({"segment", run_, "--image", "no.png"}).err, HasSubstr("no.png"));
   EXPECT_THAT(attnlab({"segment", run_, "--image", "scenes.yaml"}).err,
               mentions("scenes.yaml: ", "not an image"));

@@ -225,7 +225,7 @@ TEST_F(SuiteCommand, SaysWhichEvaluationsCouldNotBegin) {
     const FileLock other(run_folder("pair/asked/standard") + "/lock");
     EXPECT_THAT(must({"suite", "pair.yaml"}).out,
                 mentions("asked/standard/0: ", "some failed", "attnlab eval "));
-    const auto note = mentions("asked/standard/0: not evaluated: noisy", "older result counts");
+    const auto note = mentions("asked/standard/0: not evaluated: noisy", "older result");
     EXPECT_THAT(markdown(), AllOf(note, HasSubstr("/evaluate.yaml noisy")));
     EXPECT_THAT(table().at("notes").dump(), note);
   }

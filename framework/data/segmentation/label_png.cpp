@@ -55,7 +55,7 @@ PngHeader header_of(const std::string& path, std::string_view data) {
   const bool known = (header.kind == 0 || header.kind == 3) ? few_bits || header.bits == 8
                                                             : header.kind == 2 && header.bits == 8;
   if (!known) {
-    refuse_png(path, fmt::format("has {} bits per value in colour type {};  save a label map as a "
+    refuse_png(path, fmt::format("has {} bits per value in colour type {}; save a label map as a "
                                  "grey or an indexed PNG of 8 bits",
                                  header.bits, header.kind));
   }

@@ -56,7 +56,7 @@ LabelMap labels_of_colours(const LabelPixels& pixels, const LabelRule& rule,
     const auto found = rule.colours.find(colour);
     if (found == rule.colours.end()) {
       refuse_pixel(path, map, i,
-                   fmt::format("the colour {} belongs to no class;  was the label map resized, or "
+                   fmt::format("the colour {} belongs to no class; was the label map resized, or "
                                "saved with losses?",
                                colour_text(colour)));
     }

@@ -16,7 +16,7 @@ constexpr std::int64_t kChunk = 64;
 void check(const Visibility& visible) {
   if (visible.window == 0 && !visible.pairs.defined() && !visible.ragged()) return;
   throw ShapeError(
-      "linear_sums: a window, a pair mask or a ragged batch is not possible at linear cost;  take "
+      "linear_sums: a window, a pair mask or a ragged batch is not possible at linear cost; take "
       "the explicit form, and ragged sequences one by one");
 }
 

@@ -25,7 +25,7 @@ void check_numbers(const Positions& asked, std::int64_t head_dim) {
     }
     if (head_dim < 2) {
       refuse(
-          fmt::format("use: rotary rotates pairs of channels, and heads have {};  take wider "
+          fmt::format("use: rotary rotates pairs of channels, and heads have {}; take wider "
                       "heads, or other positions",
                       head_dim));
     }

@@ -231,7 +231,7 @@ TEST_F(LabelLayouts, RefuseACropThatIsLargerThanAPicture) {
 TEST_F(LabelLayouts, RefuseTrainingPicturesAmongThoseThatAreTested) {
   testing::write_small_camvid(folder_);
   EXPECT_THAT(refusal("camvid", ", test_set: train"),
-              mentions("train/f0.png:", "train_set and of test_set", "share none"));
+              mentions("train/f0.png:", "train_set and of test_set", "share no picture"));
   folder_.write("test.txt", "x/test/f0.png x/testannot/f0.png\nx/test/f0.png x/testannot/f0.png\n");
   EXPECT_THAT(refusal("camvid"), mentions("test/f0.png:", "twice"));
   EXPECT_THAT(refusal("camvid", ", train_set: ''"), HasSubstr("is empty; name one"));

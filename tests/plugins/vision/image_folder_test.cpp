@@ -550,7 +550,7 @@ TEST_F(OneFolder, IsNamedWithWhatHelpsWhereTrainIsMissing) {
 
 TEST_F(OneFolder, IsRefusedWhereNameIsAPathBelowARoot) {
   EXPECT_THAT(message_of<ConfigError>([&] { open(", test: 0.2, name: " + folder_ / "other"); }),
-              mentions("other", "`root`"));
+              mentions("path of its own", "`root`"));
 }
 
 TEST_F(OneFolder, IsRefusedWhereATrainingFolderIsThereToo) {

@@ -39,9 +39,11 @@ TEST(Shares, ThatAreNoExampleAreRefusedWithTheSmallestThatIsOne) {
   EXPECT_THAT(refusal(0.1, 0), HasSubstr("nothing to take"));
   for (std::int64_t count = 1; count < 3000; ++count) {
     const std::string message = refusal(1e-9, count);
-    const std::size_t at = message.find("is one is ");
+    const std::string before = "take at least ";
+    const std::size_t at = message.find(before);
     ASSERT_NE(at, std::string::npos) << message;
-    EXPECT_EQ(share_of("validation", std::stod(message.substr(at + 10)), count), 1) << message;
+    const double smallest = std::stod(message.substr(at + before.size()));
+    EXPECT_EQ(share_of("validation", smallest, count), 1) << message;
   }
 }
 

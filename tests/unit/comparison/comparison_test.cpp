@@ -462,7 +462,7 @@ TEST_F(ComparisonTest, RanksAcrossExperiments) {
   EXPECT_NEAR(comparison.ranking->critical_difference, 1.959964 * std::sqrt(2 * 3 / 18.0), 1e-5);
   EXPECT_THAT(comparison.left_out, ElementsAre(mentions("d:", "no seed")));
   EXPECT_THAT(comparison_text(comparison, TableStyle::text),
-              mentions("1.33  quest", "critical difference 1.13", "No difference", "is shown"));
+              mentions("1.33  quest", "critical difference 1.13", "No difference", "significant"));
 }
 
 TEST_F(ComparisonTest, RanksMeansOverSeedsThatAllHave) {

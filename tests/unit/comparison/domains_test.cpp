@@ -500,7 +500,7 @@ TEST(DomainPage, SaysWhatItTakesForGranted) {
   add_alike(runs, {"standard", "mine"}, 3, 10);
   const auto sentences = page_assumptions(runs.build());
   EXPECT_THAT(sentences, Contains(HasSubstr("at most 0.05")));
-  EXPECT_THAT(sentences, Contains(HasSubstr("domains for independent draws")));
+  EXPECT_THAT(sentences, Contains(HasSubstr("independent domains")));
 }
 
 }  // namespace

@@ -117,7 +117,7 @@ TEST(TokenWriter, RefusesAModelThatDoesNotSayWhatFollows) {
   Counting model;
   model.mute = true;
   TokenWriter writer(model, at::kCPU, {}, Random(1));
-  EXPECT_THAT(message_of<DataError>([&] { writer.read({1}); }), HasSubstr("which token"));
+  EXPECT_THAT(message_of<DataError>([&] { writer.read({1}); }), HasSubstr("next token"));
 }
 
 }  // namespace

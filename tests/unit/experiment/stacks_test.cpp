@@ -127,9 +127,8 @@ TEST_F(StacksTest, OfAManifestThatSaysThemWronglyAreItsMistake) {
     wrong["options"] = depths_;
     wrong["stacks"] = {stack};
     write(wrong);
-    EXPECT_THAT(
-        message_of<ConfigError>([&] { resolve(name, "plain"); }),
-        says({name + ".so: its manifest says '" + std::string(stack) + "'", "mend", ".stacks"}));
+    EXPECT_THAT(message_of<ConfigError>([&] { resolve(name, "plain"); }),
+                says({name + ".so: its manifest says '" + std::string(stack) + "'", ".stacks"}));
   }
   json needy = made_manifest(Kind::attention, "needy");
   needy["needs"] = {"consecutve"};

@@ -365,7 +365,7 @@ TEST(ModelCard, SaysWhatItWasNotGiven) {
   Card card;
   card.manifest = &manifest;
   EXPECT_THAT(card_markdown(card),
-              AllOf(HasSubstr("Not asked here"), HasSubstr("No runs were given")));
+              AllOf(HasSubstr("Not tested here"), HasSubstr("No runs were given")));
   card.conformance = "killed";
   EXPECT_THAT(message_of<DataError>([&] { card_markdown(card); }),
               HasSubstr("attnlab plugin test"));

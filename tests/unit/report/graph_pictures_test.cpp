@@ -92,7 +92,7 @@ TEST_F(GraphPictures, AreDrawnSideBySideWithTheDarkestWhereAttentionIs) {
   const std::string html = graph_pictures_html(found());
   EXPECT_THAT(html, mentions("test graph 7", "200 nodes", "the 3 nearest"));
   EXPECT_THAT(html, mentions("says &lt;b&gt; (90 %), is c", "0.5"));
-  EXPECT_THAT(html, HasSubstr("is c. No attention."));
+  EXPECT_THAT(html, HasSubstr("is c. No attention was recorded."));
   EXPECT_THAT(html, Not(HasSubstr("<b>")));
   const std::string svg = graph_svg(found()[0]);
   EXPECT_THAT(svg, HasSubstr("fill-opacity=\"0.40\"><title>node 4: C; attention 0.2<"));

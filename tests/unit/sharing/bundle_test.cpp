@@ -114,7 +114,7 @@ TEST(Bundle, SignedByAnotherLabsKeyIsRefused) {
     return answer_to(bytes);
   };
   EXPECT_THAT(with_comment("attnlab-bundle id:acme/sharp version:1.0.0"),
-              mentions("'mallory'", "no say in acme/"));
+              mentions("'mallory'", "may not sign for acme/"));
   EXPECT_THAT(with_comment("attnlab-bundle id:mallory/sharp version:1.0.0"),
               HasSubstr("what was signed says otherwise"));
 }

@@ -142,7 +142,7 @@ TEST_F(InstallTest, FollowsThePolicyOnUnsignedBundles) {
   }
   EXPECT_EQ(in_use(), "");
   options_.ask = [](const std::string& question) {
-    return question.find("nobody vouches") != std::string::npos;
+    return question.find("is not signed") != std::string::npos;
   };
   EXPECT_EQ(answer(bundle_of("1.0.0", {"here"})), "installed");
 }

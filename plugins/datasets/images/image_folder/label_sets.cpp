@@ -48,7 +48,7 @@ std::vector<std::int64_t> set_of(const std::string& path, const std::string& nam
 }  // namespace
 
 std::string label_sets_file(const std::string& folder, const std::string& file) {
-  for (const std::string& path : {folder + "/" + file, file}) {
+  for (const std::string& path : {folder + "/" + file, data_path(file)}) {
     if (std::filesystem::exists(path)) return path;
   }
   throw DataMissingError(

@@ -175,9 +175,9 @@ Corpus open_corpus(const CorpusOptions& options, TextUnit unit) {
   Corpus corpus;
   std::error_code error;
   Files files;
-  if (fs::is_regular_file(options.root, error)) {
-    corpus.source = options.root;
-    files.train = {options.root};
+  if (const std::string root = data_path(options.root); fs::is_regular_file(root, error)) {
+    corpus.source = root;
+    files.train = {root};
   } else {
     corpus.source = folder_of(options);
     files = files_of(corpus.source, options);

@@ -74,7 +74,7 @@ void RequestExamples::add(const Question& question, std::int64_t number, std::in
     request.targets = std::ssize(request.tokens) - std::ssize(context);
     if (request.targets < 1) {
       throw DataError(
-          fmt::format("{}: choice {} has no tokens of its own after the context;  give a longer "
+          fmt::format("{}: choice {} has no tokens of its own after the context; give a longer "
                       "one, or choose another unit",
                       question.place, k));
     }

@@ -132,7 +132,8 @@ std::uint64_t key_of(const TextStreamOptions& options, const TextSplits& texts,
   std::string rules = fmt::format("1;{};{};{};{}", options.unit, options.min_count,
                                   options.max_size, options.split_marks ? "marks" : "");
   std::uint64_t key = stated == 0 ? fingerprint(rules) : fingerprint(rules, stated);
-  if (!options.vocabulary.empty()) key = text_fingerprint({open_text(options.vocabulary)}, key);
+  if (!options.vocabulary.empty())
+    key = text_fingerprint({open_text(data_path(options.vocabulary))}, key);
   for (const Text& text : texts) key = text_fingerprint(text, key + 1);
   return key;
 }
@@ -164,7 +165,7 @@ Parts parts_of(const TextStreamOptions& options, const DatasetSetup& setup) {
     return options.vocabulary.empty()
                ? Vocabulary::learn(texts[0], unit,
                                    {options.min_count, options.max_size, options.split_marks})
-               : Vocabulary::read(options.vocabulary, options.split_marks);
+               : Vocabulary::read(data_path(options.vocabulary), options.split_marks);
   };
   std::uint64_t bytes = 0;
   for (const Text& text : texts) bytes += size_of(text);
