@@ -2,7 +2,7 @@
 # gpu_check.sh [PYTHON]: does attnlab work on this machine's GPU, and how fast is a step of ViT-Ti?
 #
 # Builds attnlab for the torch of PYTHON (default python3; 2.7 or newer, with CUDA) in build/gpu, then
-# runs tests/compat/gpu_check.py, which prints one table. At most 8 minutes on 16 cores:
+# runs tests/compat/gpu_check.py, which prints one table. Meant for 8 minutes on 16 cores:
 # ATTNLAB_GPU_SECONDS (480) is for both; what would not end in time is left out and named.
 # ATTNLAB_GPU_DEVICE=cpu tries the script itself where there is no GPU.
 set -euo pipefail

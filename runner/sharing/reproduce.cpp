@@ -230,7 +230,7 @@ sharing::RunPair run_again(const RunRecord& run, const std::string& out, bool al
   }
   for (EvaluationRecord& one : here->evaluations) {
     one.set =
-        with_paths_of_there(std::move(one.set), moved);  // that data moved is no other question
+        with_paths_of_there(std::move(one.set), moved);  // moved data do not change the question
   }
   pair.here = std::move(here);
   sharing::compare_data(pair);

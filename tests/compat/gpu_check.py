@@ -66,10 +66,10 @@ def difference(found, expected):
     return max(float((a - b).abs().max()) / max(least, float(b.abs().max())) for a, b in zip(found, expected))
 
 
-def kit(name):
-    """What the conformance kit says of an attention: words, and whether a check failed."""
+def kit(name, end):
+    """What the conformance kit says of an attention until then: words, and whether a check failed."""
     done = subprocess.run([attnlab.executable(), "plugin", "test", f"attention/{name}", "--jobs", "1", "--json"],
-                          capture_output=True, text=True, timeout=300)
+                          capture_output=True, text=True, timeout=max(1, end - time.monotonic()))
     try:
         checks = json.loads(done.stdout)["checks"]
     except (ValueError, KeyError):
@@ -153,7 +153,7 @@ def main():
     attentions = arguments.only.split(",") if arguments.only else attnlab.list("attention")
     print("\n| attention | float64 | float32 | kit |\n|---|---|---|---|")
     with concurrent.futures.ThreadPoolExecutor(max(1, (os.cpu_count() or 2) // 2)) as pool:
-        kits = {one: pool.submit(kit, one) for one in attentions}
+        kits = {one: pool.submit(kit, one, end) for one in attentions}
         for one in attentions:
             try:
                 expected = computed(one, "cpu", torch.float64)

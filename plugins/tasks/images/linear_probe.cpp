@@ -75,7 +75,7 @@ class LinearProbeTask final : public ProbeTask {
  private:
   LinearProbe fit(const Evaluation& evaluation) const {
     if (options_.augment && !evaluation.training) {
-      throw OptionError("augment", "there are no augmented images here; leave the option out");
+      throw OptionError("augment", "this dataset has no augmented images; leave the option out");
     }
     const FeatureTable by = choice_table(evaluation, reader(), options_, options_.rates.size());
     const FeatureTable table = training_features(evaluation, reader());  // augment: what it refuses

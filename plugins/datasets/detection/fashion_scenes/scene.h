@@ -20,7 +20,7 @@ struct SceneOptions {
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("canvas", canvas, range(32, 2048), "height and width of a scene in pixels");
-    v("most", most, range(1, 50), "pieces per scene: 1 to this; fewer if there is no room");
+    v("most", most, range(1, 50), "largest number of pieces of a scene; fewer if they do not fit");
     v("least_scale", least_scale, range(0.2, 50),
       "smallest size of a piece, as a factor of its 28 pixels");
     v("largest_scale", largest_scale, range(0.2, 50), "largest size of a piece, likewise");

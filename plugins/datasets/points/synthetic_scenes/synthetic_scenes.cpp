@@ -34,7 +34,7 @@ struct SyntheticScenesOptions : MadeUpOptions, PointOptions {
   constexpr void describe(Visitor& v) {
     v("rays", rays, range(1, 1e7), "points of a scene");
     v("scanners", scanners, range(1, 64), "positions from which rays are sent, in turn");
-    v("furniture", furniture, range(0, 1000), "pieces of furniture; fewer if there is no room");
+    v("furniture", furniture, range(0, 1000), "pieces of furniture; fewer if they do not fit");
     v("clutter", clutter, range(0, 1000), "small things");
     v("noise", noise, range(0, 1), "standard deviation of the distance, in metres");
     MadeUpOptions::describe(v);
