@@ -17,6 +17,7 @@ namespace {
 using attnlab::testing::mentions;
 using attnlab::testing::says;
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::in_world;
@@ -323,10 +324,12 @@ TEST_F(Processes, EndWithACheckpointWhereOneIsLost) {
       dynamic_cast<Failing&>(*runs[2].task).lost = true;
     });
   });
-  EXPECT_THAT(message, AllOf(HasSubstr("at step 4"), HasSubstr("--resume"), HasSubstr("parts")));
+  EXPECT_THAT(message, AllOf(HasSubstr("at step "), HasSubstr("--resume"), HasSubstr("parts")));
   const RunStatus status = place("lost").status();
   EXPECT_EQ(status.state, RunState::interrupted);
-  EXPECT_EQ(status.step, 4);
+  // 3 where the connection breaks before process 0 has read the last message of the fourth step.
+  EXPECT_THAT(status.step, AnyOf(3, 4));
+  EXPECT_EQ(checkpoint("lost").metadata.at("step"), std::to_string(status.step));
   ASSERT_EQ(train_on(2, parts(), "lost").state, RunState::done);
   expect_same("whole", "lost");
 }
