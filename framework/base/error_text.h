@@ -6,7 +6,8 @@
 
 namespace attnlab {
 
-/// Its own text; where memory ran out, or a size is beyond all memory, what to look at.
+/// Its own text; where memory ran out, or a size is beyond all memory, what to look at; where
+/// train.deterministic does not allow an operation, which one.
 std::string text_of(const std::exception& error);
 
 /// What is said of anything else that a plugin throws.

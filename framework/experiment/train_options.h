@@ -185,6 +185,7 @@ struct TrainOptions {
   std::int64_t threads = 0;
   std::string device = "cpu";
   std::string precision = "float32";
+  bool deterministic = false;
   template <class Visitor>
   constexpr void describe(Visitor& v) {
     v("epochs", epochs, at_least(1), "passes over the training split");
@@ -234,9 +235,14 @@ struct TrainOptions {
     v("prefetch", prefetch, range(1, 1024), "batches that are loaded ahead");
     v("threads", threads, range(0, 4096), "threads of tensor operations; 0: all cores");
     v("device", device, one_of("cpu", "cuda"), "where the model runs");
-    v("precision", precision, one_of("float32", "bfloat16"),
-      "precision of matrix products; all else is float32. bfloat16 needs a GPU or a processor with "
-      "bfloat16 products (AVX-512 BF16, ARM BF16); others compute in float32 and say so");
+    v("precision", precision, one_of("float32", "tf32", "bfloat16"),
+      "precision of matrix products; all else is float32. tf32 needs a GPU, and holds for "
+      "convolutions, too; bfloat16 needs a GPU or a processor with bfloat16 products (AVX-512 "
+      "BF16, "
+      "ARM BF16); others compute in float32 and say so");
+    v("deterministic", deterministic, counts_for(Role::none),
+      "on a GPU, take only kernels that give the same bits each time, which may be slower; an "
+      "operation without such a kernel ends the run. On the CPU runs are deterministic anyway");
   }
 };
 

@@ -46,7 +46,7 @@ std::vector<MetricInfo> host_metrics(const std::string& counted) {
   return {{"train_loss", Better::lower, ""},        {throughput_name(counted), Better::higher, ""},
           {"host_share", Better::neither, "share"}, {kPeakMemory, Better::lower, "bytes"},
           {kParameters, Better::lower, ""},         {kFlops, Better::lower, "flop"},
-          {"best_epoch", Better::neither, ""}};
+          {"best_epoch", Better::neither, ""},      {"gpu_utilisation", Better::neither, "share"}};
 }
 
 void add_metrics(const std::vector<MetricInfo>& task, const std::string& counted,

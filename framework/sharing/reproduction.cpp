@@ -112,7 +112,8 @@ bool has_other_settings(const RunPair& pair, const std::string& entry) {
 
 /// What a run cost says nothing of what it found.
 bool is_cost(const std::string& metric, const RunRecord& run) {
-  return run.costs.count(metric) > 0 || metric == "host_share";
+  return run.costs.count(metric) > 0 || metric == "host_share" ||
+         metric == "gpu_utilisation";
 }
 
 struct Metric {

@@ -52,6 +52,12 @@ void keep_freed_memory() {
 #endif
 }
 
+void use_deterministic_kernels(bool wanted) {
+  if (wanted) ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
+  at::globalContext().setDeterministicAlgorithms(wanted, /*warn_only=*/false);
+  at::globalContext().setDeterministicCuDNN(wanted);
+}
+
 at::Device device_of(const std::string& name) {
   if (name == "cpu") return at::kCPU;
   if (name != "cuda") {

@@ -23,6 +23,12 @@ void use_widest_vectors();
 /// and its pages are cleared again. Call it before anything is allocated; for whole programs.
 void keep_freed_memory();
 
+/// Whether LibTorch takes only kernels that give the same bits each time, in this process from now
+/// on. An operation that has no such kernel throws (`text_of` explains it). Call it before the
+/// first product on a GPU: cuBLAS reads its part (CUBLAS_WORKSPACE_CONFIG, which wins where it is
+/// set) when it starts. https://docs.nvidia.com/cuda/cublas, "Results reproducibility".
+void use_deterministic_kernels(bool wanted);
+
 /// "cpu" or "cuda". @throws ConfigError when there is no such device here.
 at::Device device_of(const std::string& name);
 

@@ -120,6 +120,7 @@ json surroundings(const BuiltRun& run) {
       {"data", {{"source", data.source}, {"fingerprint", data.fingerprint}}}};
   for (const Part* part : experiment.parts()) out[section_key(*part)] = part_json(*part);
   if (run.world->size() > 1) out["processes"] = run.world->size();
+  if (experiment.train.deterministic && !run.device.is_cpu()) out["deterministic"] = true;
   json each = of_each(run);
   if (!each.empty()) out["each"] = std::move(each);
   return out;

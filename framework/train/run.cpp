@@ -21,8 +21,10 @@ namespace {
 
 /// What the device has of what is asked for.
 Precision products_of(const TrainOptions& train, at::Device device) {
-  const bool narrow = train.precision == name_of(Precision::bfloat16);
-  return narrow && has_bfloat16_products(device) ? Precision::bfloat16 : Precision::float32;
+  const auto asked = [&](Precision precision) { return train.precision == name_of(precision); };
+  if (asked(Precision::tf32) && !device.is_cpu()) return Precision::tf32;
+  const bool narrow = asked(Precision::bfloat16) && has_bfloat16_products(device);
+  return narrow ? Precision::bfloat16 : Precision::float32;
 }
 
 /// The dataset has the splits that the protocol needs.
@@ -191,6 +193,7 @@ BuiltRun build_run(const Experiment& experiment, std::int64_t seed, Registry& re
   use_threads(experiment.train.threads);
   run.products = products_of(experiment.train, run.device);
   use_product_precision(run.products);
+  use_deterministic_kernels(experiment.train.deterministic && !run.device.is_cpu());
   run.dataset =
       dataset != nullptr ? std::move(dataset) : registry.dataset(experiment.dataset, {run.streams});
   check_repeats(run);

@@ -67,7 +67,8 @@ Training::Training(BuiltRun& run, const RunFolder& folder, ProgressSink& progres
       never_finite_(broken_buffers(modules_)),
       parts_(take_training_parts(run)),
       after_step_(run),
-      memory_(run.device) {}
+      memory_(run.device),
+      gpu_(run.device) {}
 
 void Training::begin() {
   if (writes()) remove_dead_temporaries(folder_.path());
@@ -363,6 +364,7 @@ void Training::write_train_line(double loss, double norm) {
 void Training::count_time(double training, double stepping) {
   position_.train_seconds += training;
   position_.step_seconds += stepping;
+  gpu_.look();
 }
 
 bool Training::is_evaluated(std::int64_t epoch) const {
@@ -463,6 +465,7 @@ Metrics Training::result() {
       static_cast<double>(position_.units) / position_.train_seconds;
   metrics["host_share"] = 1.0 - position_.step_seconds / position_.train_seconds;
   metrics[kPeakMemory] = static_cast<double>(memory_.bytes());
+  if (const std::optional<double> busy = gpu_.mean()) metrics["gpu_utilisation"] = *busy;
   count_use();
   return metrics;
 }

@@ -13,6 +13,7 @@
 #include "framework/base/files.h"
 #include "framework/data/loader.h"
 #include "framework/host/working_folder.h"
+#include "framework/tensor/gpu_use.h"
 #include "framework/train/attention_log.h"
 #include "framework/train/checkpoint.h"
 #include "framework/train/costs.h"
@@ -158,6 +159,7 @@ class Training {
   std::unique_ptr<LineWriter> log_;
   std::unique_ptr<EventLog> events_;  ///< null: not wanted
   PeakMemory memory_;
+  GpuUse gpu_;
   WorkingFolder home_;
   Clock::time_point began_ = Clock::now(), saved_ = began_;
   Position before_;             ///< at which this process began

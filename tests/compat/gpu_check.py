@@ -94,6 +94,7 @@ def our_step(device, precision):
 def their_step(device, precision, compiled, steps=20):
     """Seconds of the same step in PyTorch: its fused attention and optimiser."""
     torch.manual_seed(0)
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision == "tf32"
     fused = "fused" if device == "cuda" else "foreach"
     settings = {**vit_step.BASE, "attention": "sdpa", "optimiser": fused}
     model = vit_step.make_model(torch, settings).to(device).train()
@@ -137,7 +138,7 @@ def main():
     wrong = []
 
     print("| step of ViT-Ti/16, batch 64 | ms |\n|---|---|")
-    for precision in ("float32", "bfloat16"):
+    for precision in ("float32", "tf32", "bfloat16"):
         for label, seconds in ((f"attnlab, {precision}", lambda: our_step(arguments.device, precision)),
                                (f"PyTorch, {precision}", lambda: their_step(arguments.device, precision, False)),
                                (f"PyTorch compiled, {precision}",

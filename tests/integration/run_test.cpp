@@ -174,8 +174,12 @@ TEST_F(Run, ComputesInFloat32WhereTheProcessorHasNoProductsOfBfloat16) {
   };
   const std::string said = held({"run", "tiny.yaml", "name=asked", "train.precision=bfloat16"});
   EXPECT_THAT(said, mentions("train.precision: bfloat16: ", "computed in float32"));
-  EXPECT_THAT(held({"run", "tiny.yaml"}), Not(HasSubstr("train.precision")));
+  EXPECT_THAT(held({"run", "tiny.yaml", "name=gpu", "train.precision=tf32"}),
+              mentions("train.precision: tf32: ", "computed in float32"));
+  EXPECT_THAT(held({"run", "tiny.yaml", "train.deterministic=true"}),
+              Not(HasSubstr("train.precision")));
   EXPECT_EQ(losses("asked/standard"), losses("tiny/standard"));
+  EXPECT_EQ(losses("gpu/standard"), losses("tiny/standard"));
   const auto products = [&](const char* below) {
     return json::parse(file_text(run_folder(below) + "/environment.json")).at("products");
   };

@@ -1,6 +1,7 @@
 // The precision of products: see the header.
 #include "framework/nn/kernels/precision.h"
 
+#include <ATen/Context.h>
 #include <ATen/record_function.h>
 #include <c10/core/GradMode.h>
 #include <torch/version.h>
@@ -43,7 +44,8 @@ bool libtorch_multiplies_bfloat16() {
 }  // namespace
 
 std::string_view name_of(Precision of) {
-  return of == Precision::bfloat16 ? "bfloat16" : "float32";
+  constexpr std::string_view kNames[] = {"float32", "tf32", "bfloat16"};
+  return kNames[static_cast<std::size_t>(of)];
 }
 
 bool has_bfloat16_products(at::Device device) {
@@ -56,7 +58,11 @@ bool has_bfloat16_products(at::Device device) {
 #endif
 }
 
-void use_product_precision(Precision wanted) { precision = wanted; }
+void use_product_precision(Precision wanted) {
+  precision = wanted;
+  at::globalContext().setAllowTF32CuBLAS(wanted == Precision::tf32);
+  at::globalContext().setAllowTF32CuDNN(wanted == Precision::tf32);
+}
 
 Precision product_precision() { return precision; }
 

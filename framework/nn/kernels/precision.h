@@ -1,5 +1,10 @@
 // What precision matrix products have: train.precision.
 //
+// With tf32, on GPUs from compute capability 8.0 on, factors of products and convolutions are
+// rounded to 11 of a number's 24 bits inside the multiplication; tensors and sums have float32. In
+// float32 no TF32 is used, not in cuDNN's convolutions either, where LibTorch would use it by
+// itself.
+//
 // With bfloat16 the factors of a product are rounded to it (8 bits of a number's 24), and so is the
 // result; the sum within a product has float32 (of cuBLAS, what it is set to). Processors and GPUs
 // with units for that do several times as many multiply-adds a second. Everything else stays in
@@ -13,9 +18,9 @@
 
 namespace attnlab {
 
-enum class Precision { float32, bfloat16 };
+enum class Precision { float32, tf32, bfloat16 };
 
-/// "float32" or "bfloat16".
+/// As train.precision: "float32", "tf32", "bfloat16".
 std::string_view name_of(Precision precision);
 
 /// Whether a device has products of bfloat16, and LibTorch its way to them: all GPUs, processors
@@ -26,7 +31,7 @@ bool has_bfloat16_products(at::Device device);
 
 /// What a process's products of float32 tensors have from now on. Inside of the processor's kernels
 /// of attention factors are rounded where it has AVX-512's bfloat16, and results are not
-/// (HeadwiseProblem::rounds says which). Convolutions, sparse ones too, are float32 always.
+/// (HeadwiseProblem::rounds says which). Convolutions, sparse ones too, are float32 but for TF32.
 void use_product_precision(Precision precision);
 Precision product_precision();
 
