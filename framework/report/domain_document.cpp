@@ -15,16 +15,32 @@ namespace {
 constexpr const char* kPolicy =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
-constexpr const char* kPageStyle = R"(:root{color-scheme:light dark}
-body{font:15px/1.5 system-ui,sans-serif;max-width:1200px;margin:0 auto;padding:1.5rem}
-h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2rem}
-.scroll{overflow-x:auto}table{border-collapse:collapse;font-size:13px}
-caption{text-align:left;padding:.3rem 0}
+// A shade at each edge behind which there is more: the covers move with the content, the shades do
+// not. A figure, which would hide them, says in words that it is wider than a small screen.
+constexpr const char* kPageStyle =
+    R"(:root{color-scheme:light;--paper:#fff;--ink:#1b1d21;--soft:#5b616b;
+--better:#1f5fa8;--worse:#9a4f00;--shade:#0004}
+@media (prefers-color-scheme: dark){:root{color-scheme:dark;--paper:#14161a;--ink:#e8eaee;--soft:#a3abb8;
+--better:#7fbcf2;--worse:#ff9a63;--shade:#fff5}}
+body{font:15px/1.5 system-ui,sans-serif;background:var(--paper);color:var(--ink);
+max-width:max(1200px,min(94vw,2300px));margin:0 auto;padding:1.5rem;box-sizing:border-box}
+p,li{max-width:75rem}h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2rem}
+.scroll{overflow-x:auto;background:
+linear-gradient(to right,var(--paper) 40%,transparent) 0 0/2rem 100% no-repeat local,
+linear-gradient(to left,var(--paper) 40%,transparent) 100% 0/2rem 100% no-repeat local,
+linear-gradient(to right,var(--shade),transparent) 0 0/.8rem 100% no-repeat scroll,
+linear-gradient(to left,var(--shade),transparent) 100% 0/.8rem 100% no-repeat scroll var(--paper)}
+table{border-collapse:collapse;font-size:13px}
+caption{text-align:left;padding:.3rem 0;max-width:calc(100vw - 3.5rem)}
 th,td{padding:.3rem .6rem;text-align:left;border-bottom:1px solid #8884;white-space:nowrap}
 .number{text-align:right}thead th{vertical-align:bottom}
-.better{color:#1f5fa8;font-weight:bold}.worse{color:#b35c00;font-weight:bold}.absent{color:#888}
-.warning{border:2px solid #b35c00;padding:.6rem 1rem;font-weight:bold}
-small{color:#777}td small,th small{display:block}figure{margin:0}svg{max-width:100%;height:auto}
+tr>:first-child{position:sticky;left:0;background:var(--paper);white-space:normal;min-width:5rem}
+.better{color:var(--better);font-weight:bold}.worse{color:var(--worse);font-weight:bold}
+.absent,small,figcaption{color:var(--soft)}td small,th small{display:block}
+.warning{border:2px solid var(--worse);padding:.6rem 1rem;font-weight:bold}
+figure{margin:0}svg{display:block;width:100%;height:auto}
+@media (max-width:1100px){figure::before{content:"The figure is wider than this screen: scroll it sideways.";
+position:sticky;left:0;color:var(--soft);font-size:13px}}
 )";
 
 Table results(const DomainPage& page) {
@@ -158,6 +174,16 @@ void write_page(const DomainPage& page, const PageStamp& stamp, const std::strin
   out.stamp(stamp.date, stamp.command);
 }
 
+/// A figure in a page: never so small that its text cannot be read, nor larger than drawn.
+std::string sized(std::string svg) {
+  const std::string view = "viewBox=\"0 0 ";
+  const std::size_t at = svg.find(view);
+  if (at == std::string::npos) return svg;
+  const double width = std::stod(svg.substr(at + view.size()));
+  return svg.insert(at, fmt::format("style=\"min-width:{:.0f}px;max-width:{:.0f}px\" ",
+                                    0.82 * width, 1.25 * width));
+}
+
 }  // namespace
 
 std::string domain_markdown(const DomainPage& page, const PageStamp& stamp) {
@@ -174,7 +200,7 @@ std::string domain_html(const DomainPage& page, const PageStamp& stamp) {
                   "<meta name=\"viewport\" content=\"width=device-width\">\n"
                   "<title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n",
                   kPolicy, html_text(page.title), kPageStyle));
-  write_page(page, stamp, domain_figure(page), domain_ranks_figure(page), out);
+  write_page(page, stamp, sized(domain_figure(page)), sized(domain_ranks_figure(page)), out);
   out.raw("</body>\n</html>\n");
   return out.take();
 }

@@ -42,9 +42,14 @@ std::string browser() {
 }
 
 std::string watched(std::string page, const std::string& look) {
-  const std::size_t nonce = page.find("'nonce-") + 7;
-  const std::string open =
-      "<script nonce=\"" + page.substr(nonce, page.find('\'', nonce) - nonce) + "\">";
+  const std::size_t nonce = page.find("'nonce-");
+  std::string open = "<script>";
+  if (nonce != std::string::npos) {
+    const std::size_t begin = nonce + 7;
+    open = "<script nonce=\"" + page.substr(begin, page.find('\'', begin) - begin) + "\">";
+  } else if (const std::size_t meta = page.find("<meta http-equiv"); meta != std::string::npos) {
+    page.erase(meta, page.find('>', meta) + 1 - meta);
+  }
   page.replace(page.find("<title>"), 0, open + kTrap + "</script>");
   page.replace(page.rfind("</body>"), 0, open + look + kTell + "</script>");
   return page;

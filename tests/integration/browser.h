@@ -11,9 +11,9 @@ namespace attnlab::testing {
 /// The first browser of Chromium's family in PATH; empty without one.
 std::string browser();
 
-/// A report's page with two scripts more. The first runs before all others, and keeps errors,
-/// requests that the page's policy forbids, and complaints in `problems`. The last is `look`, which
-/// must fill `seen`.
+/// A page with two scripts more. The first runs before all others, and keeps errors, requests that
+/// the page's policy forbids, and complaints in `problems`. The last is `look`, which must fill
+/// `seen`. Of a page that allows no scripts the policy is left out.
 std::string watched(std::string page, const std::string& look);
 
 /// What `look` saw, once a browser has shown the page.

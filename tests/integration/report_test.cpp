@@ -177,12 +177,14 @@ TEST_F(ReportCommand, DrawsWhatARealRunRecorded) {
 // ---- in a browser
 
 // A page around it, as wide as a phone: browsers make no window so narrow.
-constexpr const char* kPhone = R"(<!DOCTYPE html><iframe src="look.html" width="360" height="740">
-</iframe><pre id="seen"></pre><script>
+std::string on_a_phone(int width) {
+  return "<!DOCTYPE html><iframe src=\"look.html\" width=\"" + std::to_string(width) +
+         R"(" height="740" style="border:0"></iframe><pre id="seen"></pre><script>
 addEventListener('message', (event) => {
   document.getElementById('seen').textContent = event.data;
 });
 </script>)";
+}
 
 // Looks at the page, and sorts a table.
 constexpr const char* kLook = R"(
@@ -231,7 +233,7 @@ class ReportPage : public ReportCommand {
   /// What the page shows. @param address  of the page: "look.html#theme=dark", or "phone.html"
   json look(const std::string& address = "look.html") const {
     folder_.write("look.html", watched(file_text(at("runs/report.html")), kLook));
-    folder_.write("phone.html", kPhone);
+    folder_.write("phone.html", on_a_phone(360));
     return seen_in_browser(folder_.path(), address);
   }
 };
@@ -290,6 +292,102 @@ TEST_F(ReportPage, FitsAPhone) {
   EXPECT_LE(seen.at("page"), seen.at("width")) << "the page scrolls sideways";
   EXPECT_EQ(seen.at("charts"), json(std::vector<bool>(5, true)));
   EXPECT_EQ(seen.at("problems"), json::array());
+}
+
+// What does not fit, and what cannot be read. Contrast is that of WCAG 2.2, 1.4.3.
+constexpr const char* kMeasure = R"js(
+const style = (e) => getComputedStyle(e);
+const shown = (e) => e.getClientRects().length > 0 && style(e).visibility === 'visible';
+const named = (e) => e.tagName + ' ' + (e.className.baseVal ?? e.className) + ' ' + e.clientWidth;
+const channels = (text) => (text.match(/[\d.]+/g) ?? [0, 0, 0, 0]).map(Number);
+const light = (rgb) => rgb.slice(0, 3).map((c) => c / 255)
+    .map((c) => (c <= .03928 ? c / 12.92 : ((c + .055) / 1.055) ** 2.4))
+    .reduce((sum, c, i) => sum + c * [.2126, .7152, .0722][i], 0);
+const behind = (e) => {
+  for (let at = e; at; at = at.parentElement) {
+    const rgb = channels(style(at).backgroundColor);
+    if (rgb.length < 4 || rgb[3] === 1) return rgb;
+  }
+  return style(document.documentElement).colorScheme.includes('dark') ? [18, 18, 18] : [255, 255, 255];
+};
+const contrast = (e) => {
+  const over = behind(e), rgb = channels(style(e).color);
+  let alpha = rgb.length > 3 ? rgb[3] : 1;
+  for (let at = e; at; at = at.parentElement) alpha *= style(at).opacity;
+  const mixed = over.slice(0, 3).map((c, i) => c + (rgb[i] - c) * alpha);
+  const [low, high] = [light(mixed), light(over)].sort((a, b) => a - b);
+  return (high + .05) / (low + .05);
+};
+const all = [...document.querySelectorAll('body *')].filter(shown);
+const wide = (e) => e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 1;
+const tall = (e) => e.scrollHeight > e.clientHeight + 1 && e.clientHeight > 1;
+const scrolls = (axis) => ['auto', 'scroll', 'hidden', 'clip'].includes(axis);
+const hides = (e) => (wide(e) && scrolls(style(e).overflowX)) || (tall(e) && scrolls(style(e).overflowY));
+const seen = {width: innerWidth, page: document.documentElement.scrollWidth};
+seen.scrolled = all.filter(hides).length;
+seen.cut = all.filter((e) => hides(e) && !style(e).backgroundAttachment.includes('local')).map(named);
+seen.narrow = all.filter((e) => wide(e) && scrolls(style(e).overflowX) && e.clientWidth < .8 * innerWidth)
+    .map(named);
+seen.pale = all.filter((e) => !(e instanceof SVGElement) && [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim()))
+    .filter((e) => contrast(e) < 4.5).map((e) => named(e) + ' ' + contrast(e) + ' ' + e.textContent);
+seen.small = [...document.querySelectorAll('svg text')].filter(shown).map((t) => {
+  const m = t.getScreenCTM();
+  return [parseFloat(style(t).fontSize) * Math.abs(m.a), t.textContent];
+}).filter(([size]) => size < 8).map(([size, text]) => size.toFixed(1) + ' ' + text);
+)js";
+
+/// Twelve experiments with many metrics, as pages that do not fit a screen.
+class PagesAtEachWidth : public ReportCommand {
+ protected:
+  void SetUp() override {
+    if (browser().empty()) {
+      GTEST_SKIP() << "no chromium in PATH; scripts/setup.sh --with browser installs it";
+    }
+    for (int experiment = 0; experiment < 12; ++experiment) {
+      for (int seed = 0; seed < 3; ++seed) {
+        for (const char* attention : {"standard", "quest", "qknorm"}) {
+          RunStatus status = done(0.5 + 0.01 * seed + 0.02 * experiment);
+          for (const char* fog : {"fog/1", "fog/2", "fog/3", "fog/4", "fog/5"}) {
+            status.metrics[std::string(fog) + "/accuracy"] = 0.3 + 0.01 * seed;
+          }
+          made_run(attention, seed, status, {"name=experiment_" + std::to_string(experiment)});
+        }
+      }
+    }
+    must({"report", "runs"});
+    must({"page", "runs"});
+  }
+
+  json measured(const std::string& file, int width, bool dark) const {
+    std::string page = file_text(at("runs/" + file));
+    const std::string asks = "prefers-color-scheme: dark";
+    const std::size_t found = page.find(asks);
+    EXPECT_NE(found, std::string::npos);
+    if (dark) page.replace(found, asks.size(), "prefers-color-scheme: light");
+    folder_.write("look.html", watched(page, kMeasure));
+    folder_.write("phone.html", on_a_phone(width));
+    return seen_in_browser(folder_.path(), width < 600 ? "phone.html" : "look.html",
+                           {"--disable-gpu", "--window-size=" + std::to_string(width) + ",1400"});
+  }
+};
+
+TEST_F(PagesAtEachWidth, CutNothingWithoutASignAndCanBeRead) {
+  for (const char* file : {"report.html", "page.html"}) {
+    for (const auto& [width, dark] :
+         {std::pair(400, false), {1400, false}, {1400, true}, {2500, false}}) {
+      SCOPED_TRACE(std::string(file) + " " + std::to_string(width) + (dark ? " dark" : ""));
+      const json seen = measured(file, width, dark);
+      EXPECT_EQ(seen.at("problems"), json::array());
+      EXPECT_EQ(seen.at("width"), width);
+      EXPECT_LE(seen.at("page"), width) << "the page scrolls sideways";
+      EXPECT_GT(seen.at("scrolled"), 0) << "nothing was too wide: the test shows nothing";
+      EXPECT_EQ(seen.at("cut"), json::array()) << "more is there, and no shade says so";
+      EXPECT_EQ(seen.at("pale"), json::array()) << "text with a contrast below 4.5";
+      EXPECT_EQ(seen.at("small"), json::array()) << "text of a figure below 8 pixels";
+      if (width > 600)
+        EXPECT_EQ(seen.at("narrow"), json::array()) << "cut, and the window is wider";
+    }
+  }
 }
 
 TEST_F(ReportPage, IsDarkWhereThatIsAsked) {
