@@ -1,5 +1,7 @@
 // Corruptions against the libraries that ImageNet-C's code calls: tests/references/corruptions.py
 // made the numbers. What is random is tested by its distribution, or with the randomness taken out.
+#include "framework/data/image/corruption.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,53 +10,24 @@
 #include <functional>
 #include <map>
 #include <numeric>
+#include <string>
+#include <vector>
 
 #include "framework/data/formats/files.h"
-#include "framework/data/image/corruption.h"
 #include "framework/data/image/corruption_kinds.h"
 #include "framework/data/image/jpeg_loss.h"
 #include "framework/data/image/resize.h"
 #include "framework/data/image/warp.h"
-#include "tests/support/data_files.h"
-#include "tests/support/temp_folder.h"
+#include "tests/unit/data/image/made_pictures.h"
 
 namespace attnlab::corruption_test {
 namespace {
 
-using ::testing::HasSubstr;
-using testing::message_of;
+using testing::corrupted;
+using testing::picture;
+using testing::plain;
 
-constexpr std::int64_t kSize = 32;
-
-Pixels picture(std::int64_t size = kSize) {
-  Pixels image(size, size, 3);
-  for (std::int64_t y = 0; y < size; ++y) {
-    for (std::int64_t x = 0; x < size; ++x) {
-      for (std::int64_t c = 0; c < 3; ++c) {
-        image.row(y)[3 * x + c] = static_cast<std::uint8_t>(
-            9 * y + 5 * x + 60 * c + x * y * (c + 1) / 3 + 40 * ((x / 4 + y / 5) % 2));
-      }
-    }
-  }
-  return image;
-}
-
-/// A picture of one level.
-Pixels plain(std::uint8_t level, std::int64_t size = 64) {
-  Pixels image(size, size, 3);
-  std::fill(image.bytes.begin(), image.bytes.end(), level);
-  return image;
-}
-
-Pixels corrupted(Pixels image, const std::string& kind, std::int64_t severity,
-                 const std::string& constants = "auto") {
-  CorruptionOptions options;
-  options.corruption = kind;
-  options.severity = severity;
-  options.constants = constants;
-  Corruption(options, image.height, image.width).apply(image);
-  return image;
-}
+constexpr std::int64_t kSize = testing::kPictureSide;
 
 double mean_of(const std::vector<std::uint8_t>& bytes) {
   return std::accumulate(bytes.begin(), bytes.end(), 0.0) / double(bytes.size());
@@ -251,57 +224,6 @@ TEST(Corruptions, AtTheSizeOfImagenetAreImagenetC) {
   }
 }
 
-TEST(Corruptions, HaveTheCloudsOfNumpysNumbers) {
-  const NumpyPlasmas clouds(0, kSize, 2, 70);
-  const FloatImage first = clouds.map(0), last = clouds.map(69);
-  const std::vector<double> of_first = {0.5338507066449174, 0.5529301598861313, 0.5274694129233701,
-                                        0.4856571578285803, 0.43426612177060925};
-  const std::vector<double> of_last = {0.4372219783873557, 0.37398641040350566, 0.3752972404989261,
-                                       0.34294206583812065, 0.30106992595532606};
-  for (std::int64_t x = 0; x < 5; ++x) {
-    EXPECT_NEAR(first.at(16, 3 + x), of_first[std::size_t(x)], 1e-12);
-    EXPECT_NEAR(last.at(16, 3 + x), of_last[std::size_t(x)], 1e-12);
-  }
-  EXPECT_NEAR(std::accumulate(first.values.begin(), first.values.end(), 0.0), 523.56164816259,
-              1e-9);
-  EXPECT_EQ(plasma_draws(kSize), 1023U);
-  EXPECT_EQ(plasma_size(224), 256);
-}
-
-TEST(Corruptions, LayTheFogOfPublishedCodeOverImagesByTheirNumber) {
-  CorruptionOptions options;
-  options.corruption = "fog";
-  options.severity = 4;  // amount 1, decay 2: the clouds above
-  options.constants = "yam";
-  const Corruption fog(options, kSize, kSize, 70);
-  for (const std::int64_t number : {0, 69}) {
-    Pixels image = picture();
-    fog.apply(image, number);
-    const FloatImage cloud = NumpyPlasmas(0, kSize, 2, 70).map(number);
-    const Pixels before = picture();
-    const double most = *std::max_element(before.bytes.begin(), before.bytes.end()) / 255.0;
-    for (std::int64_t x = 0; x < kSize; ++x) {
-      const double level = (before.row(7)[3 * x + 1] / 255.0 + cloud.at(7, x)) * most / (most + 1);
-      EXPECT_EQ(image.row(7)[3 * x + 1], static_cast<std::uint8_t>(level * 255)) << number << x;
-    }
-  }
-  // Of a side that is not a power of two the middle of the next larger cloud is taken.
-  const std::int64_t side = 28;
-  Pixels small = picture(side);
-  const Pixels before = small;
-  Corruption(options, side, side, 70).apply(small, 3);
-  const FloatImage cloud = NumpyPlasmas(0, kSize, 2, 70).map(3);
-  const double most = *std::max_element(before.bytes.begin(), before.bytes.end()) / 255.0;
-  for (std::int64_t x = 0; x < side; ++x) {
-    const double level =
-        (before.row(7)[3 * x] / 255.0 + cloud.at(7 + 2, x + 2)) * most / (most + 1);
-    EXPECT_EQ(small.row(7)[3 * x], static_cast<std::uint8_t>(level * 255)) << x;
-  }
-  options.corruption = "snow";
-  EXPECT_THAT(message_of<OptionError>([&] { Corruption(options, kSize, kSize); }),
-              HasSubstr("is for fog"));
-}
-
 TEST(Corruptions, AddNoiseOfThePublishedStrength) {
   // Severity 1 of ImageNet-C; grey is far enough from black and white.
   EXPECT_NEAR(deviation_of(corrupted(plain(128), "gaussian_noise", 1).bytes), .08 * 255, .4);
@@ -318,195 +240,6 @@ TEST(Corruptions, AddNoiseOfThePublishedStrength) {
   EXPECT_NEAR(count(0), .135, .01);
   EXPECT_NEAR(count(255), .135, .01);
   EXPECT_NEAR(count(128), .73, .015);
-}
-
-TEST(Corruptions, SpreadAPointAsTheirKernelsSay) {
-  FloatImage point(41, 41, 1);
-  point.at(20, 20) = 1;
-  const FloatImage disk = correlated(point, corruptions::defocus_kernel(6, .5));
-  EXPECT_NEAR(std::accumulate(disk.values.begin(), disk.values.end(), 0.0), 1, 1e-12);
-  EXPECT_NEAR(disk.at(20, 20), 1 / 113.0, 1e-12);  // 113 points of the grid within 6
-  EXPECT_EQ(disk.at(20, 28), 0);
-  EXPECT_GT(disk.at(20, 26), 0);
-  // Motion to the right: what is behind the pixel comes over it, so the point moves to the left.
-  const FloatImage moved = motion_blurred(point, 3, 1.5, 0);
-  double sum = 0;
-  for (int i = 0; i < 7; ++i) sum += std::exp(-i * i / (2 * 1.5 * 1.5));
-  for (int i = 0; i < 7; ++i) {
-    const double weight = std::exp(-i * i / (2 * 1.5 * 1.5)) / sum;
-    EXPECT_NEAR(moved.at(20, 20 - i), weight, .5 / 255 + 1e-9) << i;
-  }
-  EXPECT_EQ(moved.at(20, 21), 0);
-  EXPECT_EQ(moved.at(19, 20), 0);
-}
-
-TEST(Corruptions, ReadBeyondEdgesAsTheLibrariesDo) {
-  const auto row = [](BorderRule beyond) {
-    std::string letters;
-    for (std::int64_t i = -3; i < 7; ++i) letters += "abcd"[inside(i, 4, beyond)];
-    return letters;
-  };
-  EXPECT_EQ(row(BorderRule::clamp), "aaaabcdddd");
-  EXPECT_EQ(row(BorderRule::mirror), "dcbabcdcba");
-  EXPECT_EQ(row(BorderRule::half_mirror), "cbaabcddcb");
-}
-
-TEST(Corruptions, CopyPixelsFromNearBehindGlass) {
-  Pixels image(16, 16, 1);
-  std::iota(image.bytes.begin(), image.bytes.end(), std::uint8_t{0});
-  Random random(7);
-  const Pixels mixed = bytes_of(corruptions::glass_blur(image, 0.05, 1, 1, random));
-  int differ = 0;
-  for (std::int64_t y = 0; y < 16; ++y) {
-    for (std::int64_t x = 0; x < 16; ++x) {
-      const int from = mixed.row(y)[x];
-      // Rows are done from the last to the first: what was copied may have come from further down.
-      EXPECT_LE(from / 16, y) << y << "," << x;
-      differ += from != 16 * y + x;
-    }
-  }
-  for (std::int64_t x = 0; x < 16; ++x) EXPECT_EQ(mixed.row(0)[x], x);  // the frame stays
-  EXPECT_GT(differ, 100);
-}
-
-TEST(Corruptions, ShiftNothingWhereNothingIsToBeShifted) {
-  Random random(3);
-  const FloatImage x = numbers_of(picture());
-  const FloatImage same = corruptions::elastic(x, 0, 1, 0, random);
-  for (std::size_t i = 0; i < x.values.size(); ++i) ASSERT_NEAR(same.values[i], x.values[i], 1e-12);
-  // Corners that move by s move nothing by much more than s times how far it lies outside.
-  FloatImage ramp(64, 64, 1);
-  for (std::int64_t y = 0; y < 64; ++y) {
-    for (std::int64_t at = 0; at < 64; ++at) ramp.at(y, at) = double(at) / 64;
-  }
-  const FloatImage bent = corruptions::elastic(ramp, 0, 1, 2, random);
-  double most = 0;
-  for (std::int64_t y = 16; y < 48; ++y) {
-    for (std::int64_t at = 16; at < 48; ++at) {
-      most = std::max(most, 64 * std::abs(bent.at(y, at) - ramp.at(y, at)));
-    }
-  }
-  EXPECT_GT(most, 0.1);
-  EXPECT_LT(most, 12);
-}
-
-/// max(0, 1 - |distance|): how much a pixel counts at a place between pixels.
-double tent(double distance) { return std::max(0.0, 1 - std::abs(distance)); }
-
-/// The value of x at a place between pixels: a sum over every pixel that counts, by definition.
-double between_pixels(const FloatImage& x, double y, double at, std::int64_t c, BorderRule beyond) {
-  const auto top = static_cast<std::int64_t>(std::floor(y));
-  const auto left = static_cast<std::int64_t>(std::floor(at));
-  double sum = 0;
-  for (std::int64_t i = top; i <= top + 1; ++i) {
-    for (std::int64_t j = left; j <= left + 1; ++j) {
-      sum += tent(y - double(i)) * tent(at - double(j)) *
-             x.at(inside(i, x.height, beyond), inside(j, x.width, beyond), c);
-    }
-  }
-  return sum;
-}
-
-/// A field of uniform draws, smoothed by the whole two-dimensional kernel.
-FloatImage smoothed_draws(double sigma, Random& random) {
-  FloatImage draws(kSize, kSize, 1), out(kSize, kSize, 1);
-  for (double& value : draws.values) value = 2 * random.uniform() - 1;
-  const auto reach = static_cast<std::int64_t>(3 * sigma + 0.5);
-  for (std::int64_t y = 0; y < kSize; ++y) {
-    for (std::int64_t x = 0; x < kSize; ++x) {
-      double sum = 0, weights = 0;
-      for (std::int64_t i = -reach; i <= reach; ++i) {
-        for (std::int64_t j = -reach; j <= reach; ++j) {
-          const double weight = std::exp(-double(i * i + j * j) / (2 * sigma * sigma));
-          weights += weight;
-          sum += weight * draws.at(inside(y + i, kSize, BorderRule::half_mirror),
-                                   inside(x + j, kSize, BorderRule::half_mirror));
-        }
-      }
-      out.at(y, x) = sum / weights;
-    }
-  }
-  return out;
-}
-
-// cv2.getAffineTransform of three corners, cv2.warpAffine, then a shift of each pixel, in the order
-// in which the public code draws: three corners, the shifts to the right, those down.
-TEST(Corruptions, ShiftAsThePublishedEquationsSay) {
-  const double amount = 40, smooth = 2, shift = 3;
-  const FloatImage x = numbers_of(picture());
-  Random drawn(11), same(11);
-  const FloatImage found = corruptions::elastic(x, amount, smooth, shift, drawn);
-  // Corners (x, y) of a square of a third of the side about the middle; they go to q.
-  const double p[3][2] = {{26, 26}, {26, 6}, {6, 6}};
-  double q[3][2];
-  for (int i = 0; i < 3; ++i) {
-    for (int k = 0; k < 2; ++k) q[i][k] = p[i][k] + shift * (2 * same.uniform() - 1);
-  }
-  const FloatImage right = smoothed_draws(smooth, same), down = smoothed_draws(smooth, same);
-  // A point of the result is w1 q1 + w2 q2 + w3 q3 with weights that sum to one, and comes from the
-  // same weights of p: areas of triangles.
-  const auto area = [](const double* a, const double* b, const double* c) {
-    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]);
-  };
-  FloatImage moved(kSize, kSize, 3), expected(kSize, kSize, 3);
-  for (std::int64_t y = 0; y < kSize; ++y) {
-    for (std::int64_t at = 0; at < kSize; ++at) {
-      const double here[2] = {double(at), double(y)};
-      const double whole = area(q[0], q[1], q[2]);
-      const double w[3] = {area(here, q[1], q[2]) / whole, area(q[0], here, q[2]) / whole,
-                           area(q[0], q[1], here) / whole};
-      const double from_x = w[0] * p[0][0] + w[1] * p[1][0] + w[2] * p[2][0];
-      const double from_y = w[0] * p[0][1] + w[1] * p[1][1] + w[2] * p[2][1];
-      for (std::int64_t c = 0; c < 3; ++c) {
-        moved.at(y, at, c) = between_pixels(x, from_y, from_x, c, BorderRule::mirror);
-      }
-    }
-  }
-  double most = 0;
-  for (std::int64_t y = 0; y < kSize; ++y) {
-    for (std::int64_t at = 0; at < kSize; ++at) {
-      for (std::int64_t c = 0; c < 3; ++c) {
-        const double wanted =
-            between_pixels(moved, double(y) + amount * down.at(y, at),
-                           double(at) + amount * right.at(y, at), c, BorderRule::half_mirror);
-        ASSERT_NEAR(found.at(y, at, c), wanted, 1e-9) << y << ", " << at;
-        most = std::max(most, std::abs(wanted - x.at(y, at, c)));
-      }
-    }
-  }
-  EXPECT_GT(most, 0.3);
-}
-
-// The public code's lines one by one, with its draws in their order: the layer's pixels, then the
-// direction in which flakes fall.
-TEST(Corruptions, SnowAsThePublishedEquationsSay) {
-  for (const bool cifar : {false, true}) {
-    const corruptions::Constants c = corruptions::constants_of("snow", cifar, 4);
-    const FloatImage x = numbers_of(picture());
-    FloatImage found = x;
-    Random drawn(12), same(12);
-    corruptions::snow(found, c, drawn);
-    FloatImage layer(kSize, kSize, 1);
-    for (double& value : layer.values) value = c[0] + c[1] * same.normal();
-    layer = zoomed(layer, c[2]);
-    for (double& value : layer.values) value = value < c[3] ? 0 : value;
-    layer = motion_blurred(numbers_of(bytes_of(layer)), c[4], c[5], -135 + 90 * same.uniform());
-    double most = 0;
-    for (std::int64_t y = 0; y < kSize; ++y) {
-      for (std::int64_t at = 0; at < kSize; ++at) {
-        const double grey = .299 * x.at(y, at, 0) + .587 * x.at(y, at, 1) + .114 * x.at(y, at, 2);
-        const double turned = layer.at(kSize - 1 - y, kSize - 1 - at);
-        for (std::int64_t k = 0; k < 3; ++k) {
-          const double own = x.at(y, at, k);
-          const double wanted =
-              c[6] * own + (1 - c[6]) * std::max(own, grey * 1.5 + .5) + layer.at(y, at) + turned;
-          ASSERT_NEAR(found.at(y, at, k), wanted, 1e-12) << y << ", " << at;
-        }
-        most = std::max(most, layer.at(y, at));
-      }
-    }
-    EXPECT_GT(most, 0.02) << "flakes";
-  }
 }
 
 TEST(Corruptions, AreWorseTheSevererAndTheSameEachTime) {
@@ -528,71 +261,6 @@ TEST(Corruptions, AreWorseTheSevererAndTheSameEachTime) {
       }
     }
   }
-}
-
-TEST(Corruptions, LayPhotosOfFrostOverImages) {
-  CorruptionOptions options;
-  options.corruption = "frost";
-  options.severity = 5;
-  options.constants = "imagenet";
-  testing::TempFolder folder;
-  options.frost = folder.path();
-  EXPECT_THAT(
-      message_of<DataMissingError>([&] { Corruption(options, 8, 8); }),
-      ::testing::AllOf(HasSubstr("leave frost out"), HasSubstr("correct the option `frost`")));
-  for (int i = 1; i <= 5; ++i) {
-    std::string photo = "P6\n# by hand\n12 10\n255\n";
-    for (int k = 0; k < 12 * 10; ++k) photo += "\x28\x50\x78";  // 40, 80, 120
-    folder.write("frost" + std::to_string(i) + ".ppm", photo);
-  }
-  Pixels image = plain(100, 8);
-  Corruption(options, 8, 8).apply(image);  // 0.6 x + 0.75 ice
-  EXPECT_EQ(image.row(3)[9], 90);
-  EXPECT_EQ(image.row(3)[10], 120);
-  EXPECT_EQ(image.row(3)[11], 150);
-  folder.write("frost3.ppm", "P6\n12 10\n255\nshort");
-  EXPECT_THAT(message_of<DataError>([&] { Corruption(options, 8, 8); }), HasSubstr("frost3.ppm"));
-}
-
-// CIFAR-10-C's code takes a fifth of each photo by cv2.resize without antialias, whose samples fall
-// on pixels (5 y + 2, 5 x + 2); it rounds the size to the nearest number.
-TEST(Corruptions, TakeEveryFifthPixelOfFrostForCifar) {
-  const std::int64_t height = 48, width = 43;  // 10 x 9 of them
-  Pixels photo(height, width, 3);
-  for (std::int64_t y = 0; y < height; ++y) {
-    for (std::int64_t x = 0; x < width; ++x) {
-      const bool seen = y % 5 == 2 && x % 5 == 2;
-      for (std::int64_t c = 0; c < 3; ++c) {
-        photo.row(y)[3 * x + c] = static_cast<std::uint8_t>(seen ? 3 * y + 2 * x + 40 * c : 255);
-      }
-    }
-  }
-  testing::TempFolder folder;
-  for (int i = 1; i <= 5; ++i) {
-    folder.write("frost" + std::to_string(i) + ".ppm",
-                 "P6\n43 48\n255\n" + std::string(photo.bytes.begin(), photo.bytes.end()));
-  }
-  CorruptionOptions options;
-  options.corruption = "frost";
-  options.severity = 1;  // x + 0.2 frost
-  options.constants = "cifar";
-  options.frost = folder.path();
-  Pixels image = plain(20, 8);
-  Corruption(options, 8, 8).apply(image);
-  // The part begins at one of (10 - 8) x (9 - 8) places.
-  const auto fits = [&](std::int64_t top, std::int64_t left) {
-    for (std::int64_t y = 0; y < 8; ++y) {
-      for (std::int64_t x = 0; x < 8; ++x) {
-        const std::uint8_t* ice = photo.row(5 * (top + y) + 2) + 3 * (5 * (left + x) + 2);
-        for (std::int64_t c = 0; c < 3; ++c) {
-          if (image.row(y)[3 * x + c] != static_cast<std::uint8_t>(20 + .2 * ice[c])) return false;
-        }
-      }
-    }
-    return true;
-  };
-  EXPECT_NE(fits(0, 0), fits(1, 0));
-  EXPECT_THAT(message_of<DataError>([&] { Corruption(options, 10, 9); }), HasSubstr("too small"));
 }
 
 TEST(Corruptions, OfOneChannelWorkToo) {
