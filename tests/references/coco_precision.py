@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Average precision of boxes by rule, as pycocotools computes it, for eval/detection_test.cpp.
+"""Average precision of boxes by rule, as pycocotools computes it, for eval/coco_precision_test.cpp.
 
 Usage: tests/references/coco_precision.py     (needs pycocotools)
 """
