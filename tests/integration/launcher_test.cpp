@@ -11,6 +11,7 @@
 #include <sstream>
 #include <thread>
 
+#include "framework/base/launched.h"
 #include "tests/integration/pair_suite.h"
 
 namespace attnlab::testing::launcher_test {
@@ -38,6 +39,15 @@ class Launching : public PairSuite {
       all.push_back(begun ? status_of(folder).at("state").get<std::string>() : "pending");
     }
     return all;
+  }
+
+  /// A variable of the environment that a process was started with; empty where there is none.
+  static std::string variable_of(pid_t pid, const std::string& name) {
+    std::istringstream all(file_text("/proc/" + std::to_string(pid) + "/environ"));
+    for (std::string one; std::getline(all, one, '\0');) {
+      if (one.starts_with(name + "=")) return one.substr(name.size() + 1);
+    }
+    return "";
   }
 
   /// What a process has used of processors, its threads together; 0 when it is gone.
@@ -100,6 +110,18 @@ TEST_F(Launching, GivesEachRunItsShareOfTheCores) {
   }
   ASSERT_THAT(taken, SizeIs(2));
   for (const int core : taken[0]) EXPECT_EQ(taken[1].count(core), 0U) << core;
+  process.send(SIGINT);
+  EXPECT_EQ(process.wait().exit_code, 130);
+}
+
+// By its place a run takes one of the machine's GPUs (`gpu_of`).
+TEST_F(Launching, TellsEachRunItsPlace) {
+  Process process(invocation(suite({"-j", "2"}, 300)));
+  std::set<std::string> places;
+  for (const auto& [folder, pid] : wait_until_training(process, 2)) {
+    places.insert(variable_of(pid, kRunPlace));
+  }
+  EXPECT_THAT(places, ElementsAre("0", "1"));
   process.send(SIGINT);
   EXPECT_EQ(process.wait().exit_code, 130);
 }
