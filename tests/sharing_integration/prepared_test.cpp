@@ -19,6 +19,7 @@ using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 class Prepared : public OneInstallation {
  protected:
@@ -71,6 +72,28 @@ TEST_F(Prepared, IsInstalledFromItsFileAndTheVersionBeforeComesBack) {
   EXPECT_THAT(lab_.attnlab({"plugin", "install", home_ / "none.attnlab"}).err,
               HasSubstr("none.attnlab"));
   EXPECT_EQ(version(), "1.0.0");
+}
+
+TEST_F(Prepared, IsInstalledBesideAFileUnderDevelopmentWhichIsUsedWhileItIsNamed) {
+  const std::string own = home_.write(
+      "developed/ready.so", library_with_section(kManifestSection, manifest("2.0.0").dump()));
+  const Environment developing = {{"ATTNLAB_PLUGIN_PATH", home_ / "developed"}};
+  const auto used = [&](const Environment& environment) {
+    const Ended ended = lab_.attnlab({"describe", "ready", "--json"}, environment);
+    EXPECT_EQ(ended.exit_code, 0) << ended.story();
+    return json::parse(ended.out);
+  };
+  const Ended installed =
+      lab_.attnlab({"plugin", "install", bundle("1.0.0"), "--no-kit"}, developing);
+  EXPECT_EQ(installed.exit_code, 0) << installed.story();
+  EXPECT_THAT(installed.out, mentions("installed attention acme/ready 1.0.0", "its binary"));
+  const json developed = used(developing), afterwards = used({});
+  EXPECT_EQ(developed.at("version"), "2.0.0");
+  EXPECT_EQ(developed.at("path"), own);
+  EXPECT_EQ(afterwards.at("version"), "1.0.0");
+  EXPECT_THAT(afterwards.at("path").get<std::string>(), StartsWith(lab_.plugins() + "/"));
+  EXPECT_THAT(lab_.attnlab({"list", "attention"}, developing).out,
+              mentions(own, "instead of " + lab_.plugins()));
 }
 
 TEST_F(Prepared, IsRefusedOnceItsKeyIsRevokedThoughThatIsNotKnown) {

@@ -22,7 +22,7 @@ Invocation LabMachine::invocation(Words words, const Environment& more,
   if (const std::string torch = ATTNLAB_TEST_LIBTORCH; !torch.empty()) {
     environment["LibTorch_ROOT"] = torch;
   }
-  environment.insert(more.begin(), more.end());
+  for (const auto& [name, value] : more) environment[name] = value;
   return {std::move(words), folder.empty() ? home_ : folder, environment};
 }
 
