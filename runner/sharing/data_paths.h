@@ -23,7 +23,8 @@ struct MovedPath {
 std::vector<MovedPath> parse_moved_paths(const std::vector<std::string>& words);
 
 /// "KEY=VALUE" for each of these paths that is a moved one or lies below one; of several such, the
-/// longest counts. (Paths in `over:` of an evaluation stay as they are.)
+/// longest counts. (`over:` of an evaluation holds none: its values are parts of names, and a name
+/// has no slash.)
 std::vector<std::string> moved_keys(const Node& config, const std::vector<MovedPath>& moved);
 
 /// A text of JSON in which the paths of here are those of there again.
