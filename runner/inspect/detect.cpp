@@ -10,6 +10,7 @@
 
 #include "framework/base/files.h"
 #include "framework/base/json.h"
+#include "framework/data/formats/files.h"
 #include "framework/host/working_folder.h"
 #include "framework/nn/boxes/best_answers.h"
 #include "runner/engine/engine.h"
@@ -80,6 +81,7 @@ std::shared_ptr<Dataset> as_trained(const DetectRequest& request, const BuiltRun
     const Node* value = run.experiment.dataset.options.find(name);
     if (value != nullptr) options.set(name, *value);
   }
+  look_for_data_in("");  // the user names pictures from the working folder
   options.set("files", list_of(request.pictures));
   options.set("prompt", Node::scalar(request.prompt, {}, true));
   return registry.dataset(part_of(Kind::dataset, "pictures", options, registry.catalogue()),

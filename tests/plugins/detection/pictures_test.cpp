@@ -1,4 +1,5 @@
 // Pictures of one's own: any files, seen as a detector sees those of its dataset.
+#include "framework/data/formats/files.h"
 #include "framework/data/image/png.h"
 #include "tests/plugins/vision/picture_files.h"
 #include "tests/support/data_files.h"
@@ -48,6 +49,19 @@ TEST_F(OwnPictures, HaveAPromptWhereOneIsNamed) {
     EXPECT_EQ(dataset->example(Split::test, index, nullptr).at("prompt").sizes(),
               at::IntArrayRef({3, 16, 16}));
   }
+}
+
+TEST_F(OwnPictures, AreFoundInTheFolderWhereTheirRunWasBegun) {
+  look_for_data_in(folder_.path());
+  std::shared_ptr<Dataset> dataset;
+  EXPECT_NO_THROW(dataset = make_dataset("pictures", "{files: [wide.png], prompt: high.jpg}"));
+  look_for_data_in("");
+  ASSERT_NE(dataset, nullptr);
+  const NamedTensors example = dataset->example(Split::test, 0, nullptr);
+  EXPECT_EQ(example.at("size")[0].item<std::int64_t>(), 20);
+  EXPECT_NE(example.find("prompt"), nullptr);
+  EXPECT_THAT(testing::message_of<Error>([] { make_dataset("pictures", "{files: [wide.png]}"); }),
+              HasSubstr("wide.png"));
 }
 
 TEST_F(OwnPictures, KeepTheContract) {

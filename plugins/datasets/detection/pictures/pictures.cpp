@@ -32,17 +32,19 @@ struct PicturesOptions : BoxedImageOptions {
 PictureSplits opened(const PicturesOptions& options) {
   if (options.files.empty()) throw OptionError("files", "names no picture");
   std::vector<PictureNotes> notes;
-  for (const std::string& path : options.files) {
-    const ImageFile file(path);
+  std::vector<std::string> paths;
+  for (const std::string& given : options.files) {
+    const ImageFile file(paths.emplace_back(data_path(given)));
     notes.push_back({std::int64_t(notes.size()), file.height(), file.width(), {}});
   }
-  const auto files = std::make_shared<PictureFiles>(std::move(notes), options.files);
+  const auto files = std::make_shared<PictureFiles>(std::move(notes), std::move(paths));
   PictureSplits splits;
   splits.name = "pictures";
   splits.source = std::to_string(options.files.size()) + " files";
   splits.fingerprint = fingerprint_of({files.get()}, fingerprint("pictures"));
   if (!options.prompt.empty()) {
-    splits.fingerprint = content_fingerprint(read_text(options.prompt), splits.fingerprint);
+    splits.fingerprint =
+        content_fingerprint(read_text(data_path(options.prompt)), splits.fingerprint);
   }
   splits.train = splits.test = files;
   return splits;
@@ -54,7 +56,7 @@ class Pictures final : public BoxedImages {
       : BoxedImages(opened(options), options, std::to_string(options.prompt_size)) {
     if (options.prompt.empty()) return;
     const std::int64_t side = options.prompt_size;
-    ImageFile file(options.prompt);
+    ImageFile file(data_path(options.prompt));
     const ImageFile::Part whole = file.read({0, 0, file.height(), file.width()}, side, side);
     prompt_ = at::empty({3, side, side});
     write_image(resized(whole.pixels, whole.box, side, side, Filter::bilinear), map(), false,
