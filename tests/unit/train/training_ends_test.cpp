@@ -1,8 +1,11 @@
 // Runs that end too early: by a number that is not finite, or by a failure.
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <string>
+#include <utility>
 
+#include "framework/base/clock.h"
 #include "framework/train/training.h"
 #include "tests/unit/train/training_loop.h"
 
@@ -61,6 +64,68 @@ TEST_F(TrainingLoop, EndsAsDivergedAboveALossThatIsGiven) {
   TrainOptions options = tiny_options();
   options.diverged_above = 1e-6;
   EXPECT_EQ(train(tiny_run(clouds(), options), "run").state, RunState::diverged);
+}
+
+/// Uses processor time in each step and in its conclusion, and diverges where it is told to.
+class Busy final : public Sorting {
+ public:
+  static constexpr double kPart = 0.02;  ///< of one step or conclusion. [s]
+  enum class Diverges { in_loss, in_last_update, in_result };
+
+  explicit Busy(Diverges where) : where_(where) {}
+  Tensor step(TrainingStep& step) override {
+    use_processor();
+    const Tensor loss = Sorting::step(step);
+    if (step.number == 4 && where_ == Diverges::in_loss) return loss / 0;
+    if (step.number != 5 || where_ != Diverges::in_last_update) return loss;
+    return loss + (step.model.parameters().front().sum() * 0).sqrt();
+  }
+  Metrics evaluate(Evaluation& evaluation) const override {
+    if (where_ != Diverges::in_result) return Sorting::evaluate(evaluation);
+    return {{"accuracy", std::numeric_limits<double>::quiet_NaN()}};
+  }
+  Metrics conclude(const std::function<Metrics()>&, const Metrics&) const override {
+    use_processor();
+    return {};
+  }
+
+ private:
+  static void use_processor() {
+    const double began = processor_seconds();
+    while (processor_seconds() - began < kPart) {
+    }
+  }
+
+  Diverges where_;
+};
+
+TEST_F(TrainingLoop, CountsTheProcessorTimeOfARunUpToWhereItDiverges) {
+  for (const auto& [where, steps] :
+       {std::pair{Busy::Diverges::in_loss, 5}, std::pair{Busy::Diverges::in_last_update, 6}}) {
+    const std::string folder = "run-" + std::to_string(steps);
+    const RunStatus status = train(tiny_run(clouds_with<Busy>(where), tiny_options()), folder);
+    EXPECT_EQ(status.state, RunState::diverged) << folder;
+    EXPECT_GE(status.processor_seconds, steps * Busy::kPart) << folder;
+    EXPECT_EQ(place(folder).status().processor_seconds, status.processor_seconds) << folder;
+  }
+}
+
+TEST_F(TrainingLoop, CountsTheProcessorTimeOfAConclusionWhoseResultIsNoNumber) {
+  const TinyParts parts = clouds_with<Busy>(Busy::Diverges::in_result);
+  const RunStatus status = train(tiny_run(parts, tiny_options()), "run");
+  EXPECT_EQ(status.state, RunState::diverged);
+  const double before = std::stod(checkpoint("run").metadata.at("processor_seconds"));
+  EXPECT_GE(before, 6 * Busy::kPart);
+  EXPECT_GE(status.processor_seconds, before + Busy::kPart);
+}
+
+TEST_F(TrainingLoop, AddsTheProcessorTimeOfEarlierTimesWhereItDiverges) {
+  const TinyParts parts = clouds_with<Busy>(Busy::Diverges::in_loss);
+  const RunStatus stopped = train(tiny_run(parts, tiny_options()), "run", 3);
+  ASSERT_EQ(stopped.state, RunState::interrupted);
+  const RunStatus status = train(tiny_run(parts, tiny_options()), "run");
+  EXPECT_EQ(status.state, RunState::diverged);
+  EXPECT_GE(status.processor_seconds, stopped.processor_seconds + 2 * Busy::kPart);
 }
 
 /// Finite parameters whose result is not a number.
