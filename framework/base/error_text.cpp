@@ -13,6 +13,10 @@ namespace {
 /// LibTorch's refusal of an operation under train.deterministic speaks of Python's functions.
 /// @returns what is to be said instead; empty for other errors.
 std::string without_deterministic_kernel(std::string_view text) {
+  if (text.find("not deterministic because it uses CuBLAS") != std::string_view::npos) {
+    return "train.deterministic: CUBLAS_WORKSPACE_CONFIG in the environment lets cuBLAS give other "
+           "bits each time: unset it, or set it to :4096:8";
+  }
   const std::size_t end = text.find(" does not have a deterministic implementation");
   if (end == std::string_view::npos) return "";
   return std::string(text.substr(0, end)) +

@@ -65,8 +65,9 @@ std::string ensemble_key(const Experiment& experiment) {
   Node rest = counted(experiment.resolved, Role::identity);
   rest.erase("dataset");
   rest.find("train")->erase("optimizer");
-  return fmt::format("{}\n{}\n{}", canonical_text(rest), experiment.dataset.id,
-                     experiment.train.optimizer.use);
+  // (What is set for the whole process must agree, too.)
+  return fmt::format("{}\n{}\n{}\n{}", canonical_text(rest), experiment.dataset.id,
+                     experiment.train.optimizer.use, experiment.train.deterministic);
 }
 
 }  // namespace attnlab

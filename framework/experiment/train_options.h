@@ -236,10 +236,11 @@ struct TrainOptions {
     v("threads", threads, range(0, 4096), "threads of tensor operations; 0: all cores");
     v("device", device, one_of("cpu", "cuda"), "where the model runs");
     v("precision", precision, one_of("float32", "tf32", "bfloat16"),
-      "precision of matrix products; all else is float32. tf32 needs a GPU, and holds for "
-      "convolutions, too; bfloat16 needs a GPU or a processor with bfloat16 products (AVX-512 "
-      "BF16, "
-      "ARM BF16); others compute in float32 and say so");
+      "precision of matrix products; all else is float32. tf32 is for GPUs, convolutions included "
+      "(before compute capability 8.0 they compute in float32); bfloat16 needs a GPU or a "
+      "processor "
+      "with such products (AVX-512 BF16, ARM BF16); other processors compute in float32 and say "
+      "so");
     v("deterministic", deterministic, counts_for(Role::none),
       "on a GPU, take only kernels that give the same bits each time, which may be slower; an "
       "operation without such a kernel ends the run. On the CPU runs are deterministic anyway");

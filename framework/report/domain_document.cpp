@@ -15,8 +15,9 @@ namespace {
 constexpr const char* kPolicy =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
-// A shade at each edge behind which there is more: the covers move with the content, the shades do
-// not. A figure, which would hide them, says in words that it is wider than a small screen.
+// A shade at the right edge, where more is behind it: the covers move with the content, the shades
+// do not. The first column stays, with a line at its right. A figure's background would hide a
+// shade, so that small screens have a line of text above it.
 constexpr const char* kPageStyle =
     R"(:root{color-scheme:light;--paper:#fff;--ink:#1b1d21;--soft:#5b616b;
 --better:#1f5fa8;--worse:#9a4f00;--shade:#0004}
@@ -26,20 +27,19 @@ body{font:15px/1.5 system-ui,sans-serif;background:var(--paper);color:var(--ink)
 max-width:max(1200px,min(94vw,2300px));margin:0 auto;padding:1.5rem;box-sizing:border-box}
 p,li{max-width:75rem}h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2rem}
 .scroll{overflow-x:auto;background:
-linear-gradient(to right,var(--paper) 40%,transparent) 0 0/2rem 100% no-repeat local,
 linear-gradient(to left,var(--paper) 40%,transparent) 100% 0/2rem 100% no-repeat local,
-linear-gradient(to right,var(--shade),transparent) 0 0/.8rem 100% no-repeat scroll,
 linear-gradient(to left,var(--shade),transparent) 100% 0/.8rem 100% no-repeat scroll var(--paper)}
 table{border-collapse:collapse;font-size:13px}
 caption{text-align:left;padding:.3rem 0;max-width:calc(100vw - 3.5rem)}
 th,td{padding:.3rem .6rem;text-align:left;border-bottom:1px solid #8884;white-space:nowrap}
 .number{text-align:right}thead th{vertical-align:bottom}
-tr>:first-child{position:sticky;left:0;background:var(--paper);white-space:normal;min-width:5rem}
+tr>:first-child{position:sticky;left:0;background:var(--paper);white-space:normal;min-width:5rem;
+box-shadow:inset -1px 0 #8884}
 .better{color:var(--better);font-weight:bold}.worse{color:var(--worse);font-weight:bold}
 .absent,small,figcaption{color:var(--soft)}td small,th small{display:block}
 .warning{border:2px solid var(--worse);padding:.6rem 1rem;font-weight:bold}
 figure{margin:0}svg{display:block;width:100%;height:auto}
-@media (max-width:1100px){figure::before{content:"The figure is wider than this screen: scroll it sideways.";
+@media (max-width:1100px){figure::before{content:"Where the figure is wider than the screen, scroll it sideways.";
 position:sticky;left:0;color:var(--soft);font-size:13px}}
 )";
 
@@ -174,14 +174,16 @@ void write_page(const DomainPage& page, const PageStamp& stamp, const std::strin
   out.stamp(stamp.date, stamp.command);
 }
 
-/// A figure in a page: never so small that its text cannot be read, nor larger than drawn.
+/// A figure in a page, from kSmallest to kLargest times the size drawn: smaller, its text could not
+/// be read.
 std::string sized(std::string svg) {
   const std::string view = "viewBox=\"0 0 ";
   const std::size_t at = svg.find(view);
   if (at == std::string::npos) return svg;
   const double width = std::stod(svg.substr(at + view.size()));
+  constexpr double kSmallest = 0.82, kLargest = 1.25;
   return svg.insert(at, fmt::format("style=\"min-width:{:.0f}px;max-width:{:.0f}px\" ",
-                                    0.82 * width, 1.25 * width));
+                                    kSmallest * width, kLargest * width));
 }
 
 }  // namespace

@@ -112,8 +112,7 @@ bool has_other_settings(const RunPair& pair, const std::string& entry) {
 
 /// What a run cost says nothing of what it found.
 bool is_cost(const std::string& metric, const RunRecord& run) {
-  return run.costs.count(metric) > 0 || metric == "host_share" ||
-         metric == "gpu_utilisation";
+  return run.costs.count(metric) > 0 || metric == "host_share" || metric == "gpu_utilisation";
 }
 
 struct Metric {

@@ -52,8 +52,12 @@ void keep_freed_memory() {
 #endif
 }
 
+void use_tf32(bool wanted) {
+  at::globalContext().setAllowTF32CuBLAS(wanted);
+  at::globalContext().setAllowTF32CuDNN(wanted);
+}
+
 void use_deterministic_kernels(bool wanted) {
-  if (wanted) ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
   at::globalContext().setDeterministicAlgorithms(wanted, /*warn_only=*/false);
   at::globalContext().setDeterministicCuDNN(wanted);
 }
@@ -67,6 +71,8 @@ at::Device device_of(const std::string& name) {
     throw ConfigError(
         "train.device: cuda: this LibTorch has no CUDA, or there is no GPU; use train.device=cpu");
   }
+  // What cuBLAS needs to be deterministic. It is read once in a process, at the first product.
+  ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
   const std::int64_t index = gpu_of(at::detail::getCUDAHooks().getNumGPUs());
   return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(index));
 }

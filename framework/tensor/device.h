@@ -23,13 +23,18 @@ void use_widest_vectors();
 /// and its pages are cleared again. Call it before anything is allocated; for whole programs.
 void keep_freed_memory();
 
+/// Whether products and convolutions of float32 tensors round their factors to TF32 on a GPU, in
+/// this process from now on.
+void use_tf32(bool wanted);
+
 /// Whether LibTorch takes only kernels that give the same bits each time, in this process from now
-/// on. An operation that has no such kernel throws (`text_of` explains it). Call it before the
-/// first product on a GPU: cuBLAS reads its part (CUBLAS_WORKSPACE_CONFIG, which wins where it is
-/// set) when it starts. https://docs.nvidia.com/cuda/cublas, "Results reproducibility".
+/// on. An operation that has no such kernel throws (`text_of` explains it).
 void use_deterministic_kernels(bool wanted);
 
-/// "cpu" or "cuda". @throws ConfigError when there is no such device here.
+/// "cpu" or "cuda"; of that also sets CUBLAS_WORKSPACE_CONFIG, unless the environment has it, so
+/// that cuBLAS can be deterministic (https://docs.nvidia.com/cuda/cublas, "Results
+/// reproducibility").
+/// @throws ConfigError when there is no such device here.
 at::Device device_of(const std::string& name);
 
 }  // namespace attnlab

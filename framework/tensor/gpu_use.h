@@ -20,21 +20,23 @@ namespace attnlab {
 std::function<std::optional<double>()> gpu_utilisation(const std::string& library,
                                                        const std::string& bus);
 
-/// The mean over a run. Whatever else computes on the GPU counts, too.
+/// The mean since this process began, between training steps. Other programs on the GPU count, too.
 class GpuUse {
  public:
+  using Clock = std::chrono::steady_clock;
+
   /// Nothing is known of the CPU, and of a GPU without its driver's library.
   explicit GpuUse(const at::Device& device);
   explicit GpuUse(std::function<std::optional<double>()> ask) : ask_(std::move(ask)) {}
 
   /// Asks, at most once a second.
-  void look();
+  void look(Clock::time_point now = Clock::now());
   /// 0 to 1; none where nothing is known yet.
   std::optional<double> mean() const;
 
  private:
   std::function<std::optional<double>()> ask_;
-  std::optional<std::chrono::steady_clock::time_point> asked_;
+  std::optional<Clock::time_point> asked_;
   double sum_ = 0;
   std::int64_t count_ = 0;
 };

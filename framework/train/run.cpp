@@ -193,6 +193,7 @@ BuiltRun build_run(const Experiment& experiment, std::int64_t seed, Registry& re
   use_threads(experiment.train.threads);
   run.products = products_of(experiment.train, run.device);
   use_product_precision(run.products);
+  if (!run.device.is_cpu()) use_tf32(run.products == Precision::tf32);
   use_deterministic_kernels(experiment.train.deterministic && !run.device.is_cpu());
   run.dataset =
       dataset != nullptr ? std::move(dataset) : registry.dataset(experiment.dataset, {run.streams});

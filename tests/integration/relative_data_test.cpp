@@ -18,8 +18,9 @@ class RelativeData : public Workspace {
   std::string begun_in(const std::string& folder, int seed) {
     for (const char* data : {"data", "other"}) {
       const std::string below = folder + "/" + data + "/Set/Set_";
-      folder_.write(below + "TRAIN.ts", series(20));
-      folder_.write(below + "TEST.ts", series(10));
+      const int offset = 100 * ++sets_;
+      folder_.write(below + "TRAIN.ts", series(20, offset));
+      folder_.write(below + "TEST.ts", series(10, offset));
     }
     folder_.write(folder + "/files.yaml", R"(schema: 1
 model: toy_transformer
@@ -56,14 +57,16 @@ evaluate: {other: {set: {dataset: {root: other}}}}
 
  private:
   /// Two classes, which differ in their first value.
-  static std::string series(int count) {
+  static std::string series(int count, int offset) {
     std::string text = "@dimensions 2\n@classLabel true a b\n@data\n";
     for (int i = 0; i < count; ++i) {
-      text += std::to_string(i % 2) + "," + std::to_string(i) + ",2,3:4,3,2,1:";
+      text += std::to_string(i % 2) + "," + std::to_string(i + offset) + ",2,3:4,3,2,1:";
       text += i % 2 == 0 ? "a\n" : "b\n";
     }
     return text;
   }
+
+  int sets_ = 0;  // written so far: each has other numbers
 };
 
 TEST_F(RelativeData, IsFoundWhereARunIsRehearsedOrDescribed) {
@@ -87,7 +90,8 @@ TEST_F(RelativeData, IsFoundForFinishedRunsOfAnEnsemble) {
 TEST_F(RelativeData, IsOfEachRunItselfWhereAnEnsembleGoesOn) {
   const std::string run = begun_in("first", 0), other = begun_in("second", 1);
   forget_evaluations(run);
-  fs::remove_all(at("second/other"));  // the evaluation of that run is there
+  const std::string before = evaluation(other);
+  fs::remove_all(at("second/other"));  // what is evaluated already needs no data
   call_interrupted(run);
   call_interrupted(other);
   const std::string shown =
@@ -97,6 +101,7 @@ TEST_F(RelativeData, IsOfEachRunItselfWhereAnEnsembleGoesOn) {
   EXPECT_EQ(status_of(run).at("state"), "done");
   EXPECT_EQ(status_of(other).at("state"), "done");
   EXPECT_THAT(evaluation(run), HasSubstr("\"done\""));
+  EXPECT_EQ(evaluation(other), before);
 }
 
 }  // namespace

@@ -325,7 +325,10 @@ const scrolls = (axis) => ['auto', 'scroll', 'hidden', 'clip'].includes(axis);
 const hides = (e) => (wide(e) && scrolls(style(e).overflowX)) || (tall(e) && scrolls(style(e).overflowY));
 const seen = {width: innerWidth, page: document.documentElement.scrollWidth};
 seen.scrolled = all.filter(hides).length;
-seen.cut = all.filter((e) => hides(e) && !style(e).backgroundAttachment.includes('local')).map(named);
+const shaded = (e) => style(e).backgroundAttachment.includes('local');
+const told = (e) => e.tagName !== 'FIGURE' || !e.querySelector('svg > rect[fill="#fff"]') ||
+    getComputedStyle(e, '::before').content.includes('scroll');
+seen.cut = all.filter((e) => hides(e) && !(shaded(e) && told(e))).map(named);
 seen.narrow = all.filter((e) => wide(e) && scrolls(style(e).overflowX) && e.clientWidth < .8 * innerWidth)
     .map(named);
 seen.pale = all.filter((e) => !(e instanceof SVGElement) && [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim()))
@@ -374,7 +377,7 @@ class PagesAtEachWidth : public ReportCommand {
 TEST_F(PagesAtEachWidth, CutNothingWithoutASignAndCanBeRead) {
   for (const char* file : {"report.html", "page.html"}) {
     for (const auto& [width, dark] :
-         {std::pair(400, false), {1400, false}, {1400, true}, {2500, false}}) {
+         {std::pair(400, false), {800, false}, {1400, true}, {2500, false}}) {
       SCOPED_TRACE(std::string(file) + " " + std::to_string(width) + (dark ? " dark" : ""));
       const json seen = measured(file, width, dark);
       EXPECT_EQ(seen.at("problems"), json::array());

@@ -1,7 +1,6 @@
 // The precision of products: see the header.
 #include "framework/nn/kernels/precision.h"
 
-#include <ATen/Context.h>
 #include <ATen/record_function.h>
 #include <c10/core/GradMode.h>
 #include <torch/version.h>
@@ -58,11 +57,7 @@ bool has_bfloat16_products(at::Device device) {
 #endif
 }
 
-void use_product_precision(Precision wanted) {
-  precision = wanted;
-  at::globalContext().setAllowTF32CuBLAS(wanted == Precision::tf32);
-  at::globalContext().setAllowTF32CuDNN(wanted == Precision::tf32);
-}
+void use_product_precision(Precision wanted) { precision = wanted; }
 
 Precision product_precision() { return precision; }
 

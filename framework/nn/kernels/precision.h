@@ -1,9 +1,9 @@
 // What precision matrix products have: train.precision.
 //
-// With tf32, on GPUs from compute capability 8.0 on, factors of products and convolutions are
-// rounded to 11 of a number's 24 bits inside the multiplication; tensors and sums have float32. In
-// float32 no TF32 is used, not in cuDNN's convolutions either, where LibTorch would use it by
-// itself.
+// With tf32, factors of products and convolutions are rounded to 11 of a number's 24 bits inside a
+// GPU's multiplication (from compute capability 8.0 on; others multiply in float32); tensors and
+// sums have float32. In float32 no TF32 is used, not in cuDNN's convolutions either, where LibTorch
+// would use it by itself. (framework/tensor/device.h: use_tf32)
 //
 // With bfloat16 the factors of a product are rounded to it (8 bits of a number's 24), and so is the
 // result; the sum within a product has float32 (of cuBLAS, what it is set to). Processors and GPUs

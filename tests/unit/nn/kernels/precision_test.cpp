@@ -1,12 +1,10 @@
 // Products in bfloat16: each factor is rounded, nothing else is. The processor need not have them.
 #include "framework/nn/kernels/precision.h"
 
-#include <ATen/Context.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <functional>
-#include <utility>
 
 #include "framework/nn/kernels/gelu.h"
 #include "framework/nn/kernels/large_product.h"
@@ -200,17 +198,6 @@ TEST_F(InBfloat16, NamesAreThoseOfTheOption) {
   EXPECT_EQ(name_of(Precision::float32), "float32");
   EXPECT_EQ(name_of(Precision::tf32), "tf32");
   EXPECT_EQ(name_of(product_precision()), "bfloat16");
-}
-
-TEST_F(InBfloat16, GpusUseTf32WhereItIsAskedForAndNowhereElse) {
-  const auto uses = [](Precision precision) {
-    use_product_precision(precision);
-    return std::pair(at::globalContext().allowTF32CuBLAS(), at::globalContext().allowTF32CuDNN());
-  };
-  EXPECT_EQ(uses(Precision::float32), std::pair(false, false));
-  EXPECT_EQ(uses(Precision::tf32), std::pair(true, true));
-  EXPECT_FALSE(rounds_products(at::zeros({1}))) << "the GPU does, inside its products";
-  EXPECT_EQ(uses(Precision::bfloat16), std::pair(false, false));
 }
 
 /// Tensors that are of 16 bits themselves.
