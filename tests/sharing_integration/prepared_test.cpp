@@ -92,7 +92,7 @@ TEST_F(Prepared, IsInstalledBesideAFileUnderDevelopmentWhichIsUsedWhileItIsNamed
   EXPECT_EQ(developed.at("path"), own);
   EXPECT_EQ(afterwards.at("version"), "1.0.0");
   EXPECT_THAT(afterwards.at("path").get<std::string>(), StartsWith(lab_.plugins() + "/"));
-  EXPECT_THAT(lab_.attnlab({"list", "attention"}, developing).out,
+  EXPECT_THAT(lab_.attnlab({"list", "attention"}, developing).err,
               mentions(own, "instead of " + lab_.plugins()));
 }
 
