@@ -34,7 +34,7 @@ void use_deterministic_kernels(bool wanted);
 /// "cpu" or "cuda"; of that also sets CUBLAS_WORKSPACE_CONFIG, unless the environment has it, so
 /// that cuBLAS can be deterministic (https://docs.nvidia.com/cuda/cublas, "Results
 /// reproducibility").
-/// @throws ConfigError when there is no such device here.
+/// @throws ConfigError where this machine does not have the device.
 at::Device device_of(const std::string& name);
 
 }  // namespace attnlab

@@ -2,9 +2,6 @@
 
 #include <dlfcn.h>
 
-#include <memory>
-#include <utility>
-
 namespace attnlab {
 namespace {
 
