@@ -19,15 +19,15 @@
 namespace attnlab {
 namespace {
 
-/// A name of ours, and what each library calls it.
+/// A name of ours, and what each library calls it. MKL is held below its best alone.
 struct InstructionSet {
-  const char *name, *libtorch, *openblas, *onednn;
+  const char *name, *libtorch, *openblas, *onednn, *mkl;
 };
 
 constexpr InstructionSet kSets[] = {
-    {"sse4", "default", "Nehalem", "SSE41"},
-    {"avx2", "avx2", "Haswell", "AVX2"},
-    {"avx512", "avx512", "SkylakeX", "AVX512_CORE"},
+    {"sse4", "default", "Nehalem", "SSE41", "SSE4_2"},
+    {"avx2", "avx2", "Haswell", "AVX2", "AVX2"},
+    {"avx512", "avx512", "SkylakeX", "AVX512_CORE", ""},
 };
 
 bool processor_has(const std::string& name) {
@@ -97,7 +97,8 @@ void hold_libraries_to_instruction_set() {
   ::setenv("ATEN_CPU_CAPABILITY", set->libtorch, 1);
   ::setenv("OPENBLAS_CORETYPE", set->openblas, 1);
   ::setenv("ONEDNN_MAX_CPU_ISA", set->onednn, 1);
-  ::setenv("DNNL_MAX_CPU_ISA", set->onednn, 1);  // the name before oneDNN 2.6
+  ::setenv("DNNL_MAX_CPU_ISA", set->onednn, 1);      // the name before oneDNN 2.6
+  ::setenv("MKL_ENABLE_INSTRUCTIONS", set->mkl, 1);  // in PyPI's LibTorch
 }
 
 }  // namespace attnlab

@@ -24,6 +24,7 @@ std::string obstacle_in_training(const TrainOptions& train) {
   if (train.accumulate > 1) return "train.accumulate is above 1";
   if (train.parts > 1) return "train.parts is above 1";
   if (train.recompute != "none") return "train.recompute computes the layers of one run again";
+  if (train.precision == "float16") return "train.precision: float16 scales the loss of one run";
   if (train.batching.budget > 0) return "train.batching.budget makes batches of uneven size";
   if (train.average.decay > 0) return "train.average keeps means of the weights";
   if (!train.attention_losses.empty()) {

@@ -235,12 +235,12 @@ struct TrainOptions {
     v("prefetch", prefetch, range(1, 1024), "batches that are loaded ahead");
     v("threads", threads, range(0, 4096), "threads of tensor operations; 0: all cores");
     v("device", device, one_of("cpu", "cuda"), "where the model runs");
-    v("precision", precision, one_of("float32", "tf32", "bfloat16"),
+    v("precision", precision, one_of("float32", "tf32", "bfloat16", "float16"),
       "precision of matrix products; all else is float32. tf32 is for GPUs, convolutions included "
       "(before compute capability 8.0 they compute in float32); bfloat16 needs a GPU or a "
-      "processor "
-      "with such products (AVX-512 BF16, ARM BF16); other processors compute in float32 and say "
-      "so");
+      "processor with such products (AVX-512 BF16, ARM BF16); other processors compute in float32 "
+      "and say so. float16 scales the loss as PyTorch's GradScaler does; a processor multiplies "
+      "its rounded numbers in float32");
     v("deterministic", deterministic, counts_for(Role::none),
       "on a GPU, take only kernels that give the same bits each time, which may be slower; an "
       "operation without such a kernel ends the run. On the CPU runs are deterministic anyway");

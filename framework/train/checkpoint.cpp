@@ -43,6 +43,8 @@ void each_field(AnyPosition& position, Visit&& visit) {
   visit("device_seconds", position.device_seconds);
   visit("train_seconds", position.train_seconds);
   visit("step_seconds", position.step_seconds);
+  visit("loss_scale", position.loss_scale.value);
+  visit("loss_scale_steps", position.loss_scale.steps);
 }
 
 using TensorList = std::vector<std::pair<std::string, Tensor>>;
@@ -109,7 +111,8 @@ class Reader {
   Position position() const {
     Position position;
     each_field(position, [&](const std::string& name, auto& value) {
-      const bool younger = name == "processor_seconds" || name == "device_seconds";
+      const bool younger =
+          name == "processor_seconds" || name == "device_seconds" || name.starts_with("loss_scale");
       if (younger && file_.metadata.count(name) == 0) return;  // of an earlier version
       value = number(name, value);
       constexpr bool kCount = std::is_integral_v<std::remove_reference_t<decltype(value)>>;

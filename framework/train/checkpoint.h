@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "framework/data/formats/safetensors.h"
+#include "framework/train/loss_scale.h"
 #include "framework/train/optimizer.h"
 #include "framework/train/run.h"
 #include "framework/train/selection.h"
@@ -31,6 +32,7 @@ struct Position {
   double device_seconds = 0;          ///< likewise
   double train_seconds = 0;           ///< of `seconds`, in training (throughput counts these)
   double step_seconds = 0;            ///< of `seconds`, in the model and the optimiser
+  LossScale loss_scale;               ///< of the next step, in float16
 };
 
 /// A file of tensors. Those that runs write carry a checksum, which is checked; others (of earlier

@@ -23,6 +23,7 @@ namespace {
 Precision products_of(const TrainOptions& train, at::Device device) {
   const auto asked = [&](Precision precision) { return train.precision == name_of(precision); };
   if (asked(Precision::tf32) && !device.is_cpu()) return Precision::tf32;
+  if (asked(Precision::float16)) return Precision::float16;
   const bool narrow = asked(Precision::bfloat16) && has_bfloat16_products(device);
   return narrow ? Precision::bfloat16 : Precision::float32;
 }

@@ -345,7 +345,7 @@ StepResult backward(BuiltRun& run, const Batch& batch, const StepContext& around
     result.loss += value;
     if (!std::isfinite(value)) return result;
     RECORD_USER_SCOPE(kBackwardScope);
-    loss.backward();
+    (around.scale == 1 ? loss : loss * around.scale).backward();
   }
   if (carries) *around.carried = joined_rows(carried);
   return result;
@@ -383,7 +383,7 @@ StepResult backward_in_parts(BuiltRun& run, const StepBatch& batch, const StepCo
     mine.parts.push_back(std::move(report));
     if (loss.defined() && finite) {
       RECORD_USER_SCOPE(kBackwardScope);
-      loss.backward();
+      (around.scale == 1 ? loss : loss * around.scale).backward();
       std::vector<Tensor> own = taken_gradients(parameters);
       for (std::size_t k = 0; k < own.size(); ++k) {
         if (own[k].defined()) mine.given[k] = true;

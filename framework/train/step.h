@@ -24,6 +24,7 @@ struct StepContext {
   NamedTensors* carried = nullptr;  ///< what goes from batch to batch; null: nothing does
   bool record = false;              ///< whether a line of metrics.jsonl is due
   bool save = false;                ///< with `train.parts`: whether process 0 is to save
+  double scale = 1;                 ///< what gradients are multiplied by (`LossScale`)
 };
 
 /// What the backward pass of a step came to.

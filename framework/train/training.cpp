@@ -317,7 +317,8 @@ double Training::backward(const StepBatch& batch) {
   const StepContext around{.number = position_.step,
                            .carried = continuing_ ? &carried_ : nullptr,
                            .record = log_due(),
-                           .save = seconds_since(saved_) >= train_.checkpoint_seconds};
+                           .save = seconds_since(saved_) >= train_.checkpoint_seconds,
+                           .scale = scales_loss() ? position_.loss_scale.value : 1};
   StepResult result = in_parts() ? backward_in_parts(run_, here, around)
                                  : attnlab::backward(run_, here.parts.front(), around);
   units_of_step_ = result.units;
@@ -341,10 +342,23 @@ void Training::update(double loss, const BatchPart& batch) {
   const bool log = log_due();
   parts_.optimizer.set_pace(
       pace_at(parts_.schedule, position_.step));  // which says whose gradients count
-  const double norm = log || train_.clip_norm > 0 ? parts_.optimizer.gradient_norm() : 0;
-  parts_.optimizer.step(clip_factor(norm, train_.clip_norm));
-  after_step_({position_.step, parts_.optimizer.learning_rate()});
-  if (parts_.average != nullptr) {
+  const double scale = scales_loss() ? position_.loss_scale.value : 1;
+  const double norm =
+      log || train_.clip_norm > 0 || scales_loss() ? parts_.optimizer.gradient_norm() / scale : 0;
+  const bool moves = !scales_loss() || std::isfinite(norm);
+  if (scales_loss()) position_.loss_scale.update(moves);
+  if (position_.loss_scale.exhausted()) {
+    count_use();
+    return end(RunState::diverged, {},
+               fmt::format("the gradients were not finite at step {}, however small the loss was "
+                           "scaled",
+                           position_.step + 1));
+  }
+  if (moves) {
+    parts_.optimizer.step(clip_factor(norm, train_.clip_norm) / scale);
+    after_step_({position_.step, parts_.optimizer.learning_rate()});
+  }
+  if (moves && parts_.average != nullptr) {
     parts_.average->update(average_decay(train_.average, position_.step, run_.total_steps()));
   }
   ++position_.step;
@@ -357,6 +371,7 @@ void Training::update(double loss, const BatchPart& batch) {
 void Training::write_train_line(double loss, double norm) {
   Metrics line = {
       {"loss", loss}, {"lr", parts_.optimizer.learning_rate()}, {"gradient_norm", norm}};
+  if (scales_loss()) line["loss_scale"] = position_.loss_scale.value;
   for (const auto& [name, value] : loss_parts_) line["loss/" + name] = value;
   write_line(line, "train");
 }

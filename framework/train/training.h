@@ -94,6 +94,7 @@ class Training {
   std::string best_path() const { return folder_.file("best.safetensors"); }
   bool trained() const;
   bool in_parts() const { return train_.parts > 1; }
+  bool scales_loss() const { return run_.products == Precision::float16; }
   bool writes() const { return world_.first(); }
   void agree_on_weights(const std::string& stands, const std::string& remedy);
   void check_rows(const EpochPlan& plan) const;

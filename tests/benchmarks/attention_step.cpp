@@ -2,11 +2,11 @@
 // lie by token as projections give them. attention_step.py says which.
 //
 // Reads "steps N" and answers with a JSON list of N times in seconds; "quit" ends it.
-// --attention explicit is standard attention by matmul, softmax, matmul.
+// --attention takes a plugin's name, a Python file or `explicit`.
 #include <chrono>
 #include <map>
 
-#include "framework/nn/attention/attention_kernel.h"
+#include "tests/benchmarks/named_attention.h"
 #include "tests/benchmarks/timed.h"
 #include "tests/support/plugins.h"
 
@@ -35,15 +35,11 @@ class Step {
  public:
   explicit Step(const Options& options)
       : attention_(attnlab::testing::make_attention(
-            options.attention == "explicit" ? "standard" : options.attention,
-            {.heads = kHeads,
-             .head_dim = kDim,
-             .query_width = kHeads * kDim,
-             .key_width = kHeads * kDim,
-             .value_width = kHeads * kDim})) {
-    if (options.attention == "explicit") {
-      attnlab::set_attention_kernel(attnlab::AttentionKernel::explicit_form);
-    }
+            attnlab::bench::named_attention(options.attention), {.heads = kHeads,
+                                                                 .head_dim = kDim,
+                                                                 .query_width = kHeads * kDim,
+                                                                 .key_width = kHeads * kDim,
+                                                                 .value_width = kHeads * kDim})) {
     for (Tensor* x : {&input_.queries, &input_.keys, &input_.values, &grad_}) {
       *x = at::randn({options.batch(), options.length(), kHeads, kDim}).transpose(1, 2);
       x->requires_grad_(x != &grad_);
@@ -84,7 +80,7 @@ int main(int argc, char** argv) {
   all.add_options()("help", "this text")("model", po::value(&options.model),
                                          "a length, and behind it _causal or a mechanism's name, "
                                          "which are the rival's")(
-      "attention", po::value(&options.attention), "a name, or explicit")(
+      "attention", po::value(&options.attention), "a name, a Python file, or explicit")(
       "threads", po::value(&options.threads), "0: all cores");
   attnlab::bench::read_options(argc, argv, all);
   attnlab::bench::prepare(options.threads);

@@ -4,6 +4,7 @@
   compare_builds.py OLD NEW vit_step --threads 2 --words "--precision bfloat16"
   compare_builds.py OLD NEW uea_epoch --threads 1
   compare_builds.py OLD NEW ensemble
+  compare_builds.py B B vit_step --old-words "--attention explicit" --new-words "--attention mine.py"
 
 OLD and NEW are build folders (build/release); NAME is a program attnlab_bench_NAME that answers
 "steps N", or `ensemble`: QUEST's toy study, 60 runs that one process of `attnlab sweep` trains
@@ -60,18 +61,22 @@ def main():
     parser.add_argument("--steps", type=int, default=1, help="a round")
     parser.add_argument("--warmup", type=int, default=1, help="steps before the first round")
     parser.add_argument("--words", default="", help="more arguments for both programs")
+    parser.add_argument("--old-words", default="", help="more arguments for OLD's program alone")
+    parser.add_argument("--new-words", default="", help="more arguments for NEW's program alone")
     arguments = parser.parse_args()
     if arguments.rounds < 2 or arguments.steps < 1 or arguments.warmup < 1:
         parser.error("needs at least 2 rounds, 1 step and 1 step of warm-up")
     paired.tell_what_holds()
 
-    def program(name, build):
+    def program(name, build, words):
         if arguments.name == "ensemble":
             return Ensemble(name, build, arguments.threads)
         return paired.Program(name, [os.path.join(build, "bin", f"attnlab_bench_{arguments.name}"),
-                                     "--threads", str(arguments.threads), *arguments.words.split()])
+                                     "--threads", str(arguments.threads), *arguments.words.split(),
+                                     *words.split()])
 
-    old, new = program("old", arguments.old), program("new", arguments.new)
+    old = program("old", arguments.old, arguments.old_words)
+    new = program("new", arguments.new, arguments.new_words)
     paired.measure([old, new], arguments)
     for each in (old, new):
         each.quit()

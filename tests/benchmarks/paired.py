@@ -25,7 +25,8 @@ RIVAL = "pytorch"  # its name in tables
 
 
 # What holds a library to less than the processor has, for all programs alike.
-HOLDING = ("OPENBLAS_CORETYPE", "ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "ATTNLAB_CPU")
+HOLDING = ("OPENBLAS_CORETYPE", "ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIONS",
+           "ATTNLAB_CPU")
 
 
 def tell_what_holds():

@@ -2,6 +2,7 @@
 //
 // Reads "steps N" and answers with a JSON list of N times in seconds; "quit" ends it. The model,
 // the optimiser and the memory settings are those of `attnlab run`.
+// --attention takes a plugin's name, a Python file or `explicit`.
 // --precision bfloat16 rounds the factors of products, as train.precision does.
 // --preset B takes another size. --recompute computes layers again, as train.recompute: layers
 // does.
@@ -23,6 +24,7 @@
 #include "framework/tensor/flop_counter.h"
 #include "framework/tensor/memory_meter.h"
 #include "framework/train/optimizer.h"
+#include "tests/benchmarks/named_attention.h"
 #include "tests/benchmarks/timed.h"
 #include "tests/support/plugins.h"
 
@@ -66,7 +68,7 @@ class Step {
   explicit Step(const Options& options)
       : model_(attnlab::testing::make_model("vit", info(options.size),
                                             "{preset: " + options.preset + ", patch_size: 16}",
-                                            options.attention)),
+                                            attnlab::bench::named_attention(options.attention))),
         optimizer_(parameters(*model_), {1e-3, 0.9, 0.999, 1e-8, 0.05}),
         recompute_(options.recompute) {
     batch_.fields.set("image", at::randn({options.batch, 3, options.size, options.size}));

@@ -11,9 +11,9 @@
 set -euo pipefail
 
 case "$1" in
-  sse4) flag=sse4_2 better=avx2 aten=default blas=Nehalem dnn=SSE41 xsmm=wsm ;;
-  avx2) flag=avx2 better=avx512bw aten=avx2 blas=Haswell dnn=AVX2 xsmm=hsw ;;
-  avx512) flag=avx512bw better='' aten=avx512 blas=SkylakeX dnn=AVX512_CORE xsmm=skx ;;
+  sse4) flag=sse4_2 better=avx2 aten=default blas=Nehalem dnn=SSE41 xsmm=wsm mkl=SSE4_2 ;;
+  avx2) flag=avx2 better=avx512bw aten=avx2 blas=Haswell dnn=AVX2 xsmm=hsw mkl=AVX2 ;;
+  avx512) flag=avx512bw better='' aten=avx512 blas=SkylakeX dnn=AVX512_CORE xsmm=skx mkl='' ;;
   *)
     echo "with_cpu.sh: unknown instruction set '$1'; it must be sse4, avx2 or avx512" >&2
     exit 2
@@ -28,6 +28,6 @@ if [[ "${ATTNLAB_BUT_BEST:-}" == 1 ]] && [[ -n "$better" ]] && ! grep -qw "$bett
   exit 77
 fi
 export ATTNLAB_CPU=$1 ATEN_CPU_CAPABILITY=$aten OPENBLAS_CORETYPE=$blas
-export ONEDNN_MAX_CPU_ISA=$dnn DNNL_MAX_CPU_ISA=$dnn LIBXSMM_TARGET=$xsmm
+export ONEDNN_MAX_CPU_ISA=$dnn DNNL_MAX_CPU_ISA=$dnn LIBXSMM_TARGET=$xsmm MKL_ENABLE_INSTRUCTIONS=$mkl
 shift
 exec "$@"

@@ -100,7 +100,7 @@ Tensor attend_fused(const SoftmaxCall& call) {
   const AttentionInput& input = call.input;
   // Its products are rounded where products are; its softmax has float32 inside.
   const bool rounds = rounds_products(call.queries) && !call.queries.device().is_cpu();
-  const auto factor = [&](const Tensor& x) { return rounds ? x.to(at::kBFloat16) : x; };
+  const auto factor = [&](const Tensor& x) { return rounds ? rounded_factor(x) : x; };
   const Tensor queries = factor(call.queries), values = factor(input.values);
   const Tensor keys = factor(call.unit_keys ? unit(call.keys, *call.unit_keys) : call.keys);
   const FusedMask mask(input.visible, input.query_count(), input.key_count(), keys.device());
@@ -141,9 +141,12 @@ Tensor attend_sequences(const SoftmaxCall& call) {
                                .dropout = call.dropout});
 }
 
+constexpr const char* kNoFloat16 = "it has no products in float16";
+
 constexpr SoftmaxKernel kSoftmaxKernels[] = {
     {AttentionKernel::headwise,
      [](const AttentionInput& in, bool) -> const char* {
+       if (rounds_to_float16(in.queries)) return kNoFloat16;
        return cpu_softmax_attention_takes(in.queries, in.keys, in.values)
                   ? nullptr
                   : "it takes float32 and float64 on the CPU alone";
@@ -151,6 +154,7 @@ constexpr SoftmaxKernel kSoftmaxKernels[] = {
      true, attend_headwise, attend_sequences},
     {AttentionKernel::fused,
      [](const AttentionInput& in, bool plain) -> const char* {
+       if (in.queries.device().is_cpu() && rounds_to_float16(in.queries)) return kNoFloat16;
        if (in.bias.defined()) return "the logits have a bias";
        if (!plain) return "there is more to the weights than softmax of products";
        if (in.relative.defined()) return "positions are relative";

@@ -15,7 +15,7 @@ bool has_rounded_heads() {
 }
 
 bool rounds_heads(const Tensor& queries) {
-  return queries.device().is_cpu() && rounds_products(queries) && has_rounded_heads();
+  return queries.device().is_cpu() && rounds_to_bfloat16(queries) && has_rounded_heads();
 }
 
 Tensor rows_dense(const Tensor& x) {

@@ -160,7 +160,7 @@ bool served(const Tensor& x, const Tensor& weight, const Tensor& bias) {
 }
 
 Tensor rounded_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  if (has_bfloat16_products(x.device()) && is_large(x, weight, bias)) {
+  if (rounds_to_bfloat16(x) && has_bfloat16_products(x.device()) && is_large(x, weight, bias)) {
     return RoundedLinear::apply(
         x, weight, bias.defined() ? bias : at::empty({0}, x.options().requires_grad(false)));
   }

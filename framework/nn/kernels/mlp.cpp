@@ -238,8 +238,8 @@ bool mlp_takes(const Tensor& x, const MlpWeights& weights) {
   }
   const bool are_plain =
       plain(x) && dense(up) && dense(weights.up_bias) && dense(down) && dense(weights.down_bias);
-  return are_plain &&
-         (rounds_products(x) ? has_bfloat16_products(x.device()) : has_large_products());
+  if (!are_plain || rounds_to_float16(x)) return false;
+  return rounds_to_bfloat16(x) ? has_bfloat16_products(x.device()) : has_large_products();
 }
 
 Tensor mlp(const Tensor& x, const MlpWeights& w, Activation activation) {

@@ -19,8 +19,6 @@ std::atomic<Precision> precision = Precision::float32;
 /// adds up in bfloat16.
 constexpr std::int64_t kSmall = 64 * 64 * 64;
 
-Tensor narrow(const Tensor& x) { return x.to(at::kBFloat16); }
-
 /// Whether LibTorch's product of such a size, in bfloat16, adds up in float32.
 bool has_wide_sums(const Tensor& a, const Tensor& b) {
   if (!a.device().is_cpu()) return true;
@@ -43,7 +41,7 @@ bool libtorch_multiplies_bfloat16() {
 }  // namespace
 
 std::string_view name_of(Precision of) {
-  constexpr std::string_view kNames[] = {"float32", "tf32", "bfloat16"};
+  constexpr std::string_view kNames[] = {"float32", "tf32", "bfloat16", "float16"};
   return kNames[static_cast<std::size_t>(of)];
 }
 
@@ -61,8 +59,18 @@ void use_product_precision(Precision wanted) { precision = wanted; }
 
 Precision product_precision() { return precision; }
 
-bool rounds_products(const Tensor& x) {
+bool rounds_to_bfloat16(const Tensor& x) {
   return precision == Precision::bfloat16 && x.scalar_type() == at::kFloat;
+}
+
+bool rounds_to_float16(const Tensor& x) {
+  return precision == Precision::float16 && x.scalar_type() == at::kFloat;
+}
+
+bool rounds_products(const Tensor& x) { return rounds_to_bfloat16(x) || rounds_to_float16(x); }
+
+Tensor rounded_factor(const Tensor& x) {
+  return x.to(precision == Precision::float16 ? at::kHalf : at::kBFloat16);
 }
 
 bool adds_up_narrow(const Tensor& a, const Tensor& b) {
@@ -73,8 +81,10 @@ bool adds_up_narrow(const Tensor& a, const Tensor& b) {
 Tensor product(const Tensor& a, const Tensor& b) {
   if (adds_up_narrow(a, b)) return at::matmul(wide(a), wide(b)).to(a.scalar_type());
   if (!rounds_products(a) || !rounds_products(b)) return at::matmul(a, b);
-  if (has_wide_sums(a, b)) return at::matmul(narrow(a), narrow(b)).to(at::kFloat);
-  return narrow(at::matmul(narrow(a).to(at::kFloat), narrow(b).to(at::kFloat))).to(at::kFloat);
+  const Tensor left = rounded_factor(a), right = rounded_factor(b);
+  const bool has_product = !a.device().is_cpu() || rounds_to_bfloat16(a);
+  if (has_product && has_wide_sums(a, b)) return at::matmul(left, right).to(at::kFloat);
+  return rounded_factor(at::matmul(left.to(at::kFloat), right.to(at::kFloat))).to(at::kFloat);
 }
 
 Tensor convolution(const Tensor& x, const Tensor& weight, const Tensor& bias, std::int64_t stride,

@@ -10,6 +10,10 @@
 // with units for that do several times as many multiply-adds a second. Everything else stays in
 // float32: parameters, gradients as they are added up, moments, biases, norms, softmax, losses. (As
 // PyTorch's autocast, but for the tensors between products, which are float32 here.)
+//
+// float16 is the same with 11 bits and numbers up to 65504: larger ones are infinite, and below
+// 6e-8 they are 0. (framework/train/loss_scale.h keeps gradients above that.) On the CPU rounded
+// factors are multiplied in float32: the same numbers, at float32's speed.
 #pragma once
 
 #include <string_view>
@@ -18,9 +22,9 @@
 
 namespace attnlab {
 
-enum class Precision { float32, tf32, bfloat16 };
+enum class Precision { float32, tf32, bfloat16, float16 };
 
-/// As train.precision: "float32", "tf32", "bfloat16".
+/// As train.precision: "float32", "tf32", "bfloat16", "float16".
 std::string_view name_of(Precision precision);
 
 /// Whether a device has products of bfloat16, and LibTorch its way to them: all GPUs, processors
@@ -50,7 +54,12 @@ bool adds_up_narrow(const Tensor& a, const Tensor& b);
 Tensor convolution(const Tensor& x, const Tensor& weight, const Tensor& bias, std::int64_t stride,
                    std::int64_t padding);
 
-/// Whether products of this tensor are rounded.
+/// Whether products of this tensor are rounded to 16 bits.
 bool rounds_products(const Tensor& x);
+/// Whether they are rounded to bfloat16, as the processor's own kernels can do, or to float16.
+bool rounds_to_bfloat16(const Tensor& x);
+bool rounds_to_float16(const Tensor& x);
+/// As a factor of such a product has it: of 16 bits.
+Tensor rounded_factor(const Tensor& x);
 
 }  // namespace attnlab

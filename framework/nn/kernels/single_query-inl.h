@@ -3,7 +3,8 @@
 //   l_j = scale q k̄_j,   p = softmax(l),   y = sum_j drop(p)_j v_j
 //
 // With one query nothing is used twice, so that nothing is brought to another form first: each row
-// of keys and values is read where it lies, once forward and once backward.
+// of keys and values is read where it lies, once forward and once backward. Values are added up in
+// parts of `kKeysOfPart` keys, which threads may share: the same numbers, however many there are.
 // Cost: O(Lk (D + Dv)).
 #include <hwy/highway.h>
 
@@ -46,22 +47,44 @@ HWY_INLINE void combine(T a, const T* x, T b, const T* z, T* y, std::int64_t n) 
   });
 }
 
+/// scale q k̄_j of some keys. @param p  [Lk]
 template <class T>
-HWY_INLINE void attend_query(const HeadwisePlan<T>& in, std::int64_t i, T* weights, Heads<T> out,
-                             Scratch<T> room) {
+HWY_INLINE void query_logits(const HeadwisePlan<T>& in, std::int64_t i, KeyRange keys, T* p) {
   const T* const q = in.q.at(i).data;
   const Matrix<const T> k = in.k.at(i);
-  const Matrix<T> p = weights != nullptr ? weights_of(in, weights, i) : room.matrix(1, in.keys);
-  for (std::int64_t j = 0; j < in.keys; ++j) {
+  for (std::int64_t j = keys.begin; j < keys.end; ++j) {
     const T* key = k.at(j, 0);
     if (!in.unit) {
-      p.data[j] = in.scale * dot(q, key, in.dim);
+      p[j] = in.scale * dot(q, key, in.dim);
       continue;
     }
     T& inverse = in.inverse[i * in.keys + j];
     inverse = inverse_of(std::sqrt(dot(key, key, in.dim)), T(in.eps));
-    p.data[j] = in.scale * (dot(q, key, in.dim) * inverse);
+    p[j] = in.scale * (dot(q, key, in.dim) * inverse);
   }
+}
+
+/// Keys of a part.
+template <class T>
+HWY_INLINE KeyRange keys_of_part(const HeadwisePlan<T>& in, std::int64_t part) {
+  const std::int64_t begin = part * kKeysOfPart;
+  return {begin, std::min(begin + kKeysOfPart, in.keys)};
+}
+
+/// The weighted sum of a part's values. @param by  [Lk] @param y  [Dv]
+template <class T>
+HWY_INLINE void sum_part(const HeadwisePlan<T>& in, std::int64_t i, std::int64_t part, const T* by,
+                         T* y) {
+  const KeyRange keys = keys_of_part(in, part);
+  weighted_sum(by + keys.begin, in.v.at(i).from_row(keys.begin), keys.end - keys.begin, in.channels,
+               y);
+}
+
+template <class T>
+HWY_INLINE void attend_query(const HeadwisePlan<T>& in, std::int64_t i, T* weights, Heads<T> out,
+                             Scratch<T> room) {
+  const Matrix<T> p = weights != nullptr ? weights_of(in, weights, i) : room.matrix(1, in.keys);
+  query_logits(in, i, {0, in.keys}, p.data);
   weigh(in, i, SeenBlock{0, 1, {0, in.keys}}, p);
   const T* by = p.data;
   if (in.drops.p > 0) {
@@ -69,7 +92,35 @@ HWY_INLINE void attend_query(const HeadwisePlan<T>& in, std::int64_t i, T* weigh
     multiply_by(in, factors_of(in, i, room), p.fixed(), kept);
     by = kept.data;
   }
-  weighted_sum(by, in.v.at(i), in.keys, in.channels, out.at(i).data);
+  T* const y = out.at(i).data;
+  sum_part(in, i, 0, by, y);
+  T* const more = room.take(padded<T>(in.channels));
+  for (std::int64_t part = 1; part * kKeysOfPart < in.keys; ++part) {
+    sum_part(in, i, part, by, more);
+    combine(T(1), y, T(1), more, y, in.channels);
+  }
+}
+
+/// A step of the same, without dropout: of one part, or of the head.
+template <class T>
+HWY_INLINE void attend_part(const HeadwisePlan<T>& in, const PartOfQuery<T>& at, Heads<T> out) {
+  const std::int64_t width = padded<T>(in.channels);
+  switch (at.step) {
+    case QueryStep::logits:
+      return query_logits(in, at.head, keys_of_part(in, at.part), at.row);
+    case QueryStep::weights:
+      return weigh(in, at.head, SeenBlock{0, 1, {0, in.keys}},
+                   Matrix<T>{at.row, padded<T>(in.keys)});
+    case QueryStep::values:
+      return sum_part(in, at.head, at.part, at.row, at.sums + at.part * width);
+    case QueryStep::result:
+      break;
+  }
+  T* const y = out.at(at.head).data;
+  std::copy_n(at.sums, in.channels, y);
+  for (std::int64_t part = 1; part * kKeysOfPart < in.keys; ++part) {
+    combine(T(1), y, T(1), at.sums + part * width, y, in.channels);
+  }
 }
 
 /// dv_j = drop(p)_j dy,  dl_j = scale p_j (dp_j - <dp, p>),  dq = sum_j dl_j k̄_j,

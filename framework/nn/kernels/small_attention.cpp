@@ -44,6 +44,14 @@ void attend_doubles(const HeadwisePlan<double>& in, double* kept, const Heads<do
                     std::int64_t begin, std::int64_t end, double* room) {
   attend_range<Panels<double>>(in, kept, out, begin, end, room);
 }
+void attend_part_of_floats(const HeadwisePlan<float>& in, const PartOfQuery<float>& at,
+                           const Heads<float>& out) {
+  attend_part(in, at, out);
+}
+void attend_part_of_doubles(const HeadwisePlan<double>& in, const PartOfQuery<double>& at,
+                            const Heads<double>& out) {
+  attend_part(in, at, out);
+}
 void differentiate_floats(const HeadwisePlan<float>& in, float* weights,
                           const HeadwiseGradients<float>& to, std::int64_t begin, std::int64_t end,
                           float* room) {
@@ -65,6 +73,8 @@ namespace {
 
 HWY_EXPORT(attend_floats);
 HWY_EXPORT(attend_doubles);
+HWY_EXPORT(attend_part_of_floats);
+HWY_EXPORT(attend_part_of_doubles);
 HWY_EXPORT(differentiate_floats);
 HWY_EXPORT(differentiate_doubles);
 
@@ -75,6 +85,13 @@ void attend(const HeadwisePlan<float>& in, float* kept, const Heads<float>& out,
 void attend(const HeadwisePlan<double>& in, double* kept, const Heads<double>& out,
             std::int64_t begin, std::int64_t end, double* room) {
   ATTNLAB_DISPATCH(attend_doubles)(in, kept, out, begin, end, room);
+}
+void attend(const HeadwisePlan<float>& in, const PartOfQuery<float>& at, const Heads<float>& out) {
+  ATTNLAB_DISPATCH(attend_part_of_floats)(in, at, out);
+}
+void attend(const HeadwisePlan<double>& in, const PartOfQuery<double>& at,
+            const Heads<double>& out) {
+  ATTNLAB_DISPATCH(attend_part_of_doubles)(in, at, out);
 }
 void differentiate(const HeadwisePlan<float>& in, float* weights,
                    const HeadwiseGradients<float>& to, std::int64_t begin, std::int64_t end,
@@ -101,7 +118,7 @@ constexpr std::int64_t kThreadWork = 64 * 1024;
 template <class T>
 std::int64_t scratch_of(const HeadwisePlan<T>& in) {
   const std::int64_t width = padded<T>(in.keys), wide = padded<T>(in.dim);
-  if (in.queries == 1) return 3 * width + kPadding<T>;
+  if (in.queries == 1) return 3 * width + kPadding<T> + padded<T>(in.channels);
   const std::int64_t deep = padded<T>(in.channels);
   const std::int64_t relative =
       in.relative() ? relative_room<T>(in.dim, in.distances(), in.queries, in.keys) +
@@ -212,10 +229,40 @@ Tensor room_for_small_weights(const HeadwiseProblem& in) {
                    in.q.options());
 }
 
+namespace {
+
+/// Of one query and many keys, without dropout: threads share the keys, too.
+template <class T>
+void attend_long_query(const HeadwisePlan<T>& in, std::int64_t heads, const Heads<T>& to) {
+  const std::int64_t parts = (in.keys + kKeysOfPart - 1) / kKeysOfPart;
+  const std::int64_t row = padded<T>(in.keys), sums = parts * padded<T>(in.channels);
+  const Room<T> room(heads * (row + sums));
+  const auto each = [&](QueryStep step, std::int64_t count) {
+    at::parallel_for(0, heads * count, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const std::int64_t head = i / count;
+        attend(in,
+               PartOfQuery<T>{step, head, i % count, room.get() + head * row,
+                              room.get() + heads * row + head * sums},
+               to);
+      }
+    });
+  };
+  each(QueryStep::logits, parts);
+  each(QueryStep::weights, 1);
+  each(QueryStep::values, parts);
+  each(QueryStep::result, 1);
+}
+
+}  // namespace
+
 void attend_small_heads(const HeadwiseProblem& in, const Tensor& weights, const Tensor& out) {
   AT_DISPATCH_FLOATING_TYPES(in.q.scalar_type(), "small_attention", [&] {
     const HeadwisePlan<scalar_t> plan(in);
     const Heads<scalar_t> to(out);
+    if (plan.queries == 1 && plan.keys > kKeysOfPart && !weights.defined() && plan.drops.p == 0) {
+      return attend_long_query(plan, in.q.size(0) * in.q.size(1), to);
+    }
     scalar_t* const kept = start_of<scalar_t>(weights);
     each_range<scalar_t>(in, scratch_of(plan),
                          [&](std::int64_t begin, std::int64_t end, scalar_t* room) {

@@ -23,6 +23,20 @@ struct Sequence {
   std::uint64_t drops = 0;            ///< key of its dropout
 };
 
+/// Keys of a part of a head with one query: threads share the parts of long ones.
+inline constexpr std::int64_t kKeysOfPart = 4096;
+
+/// What is done one after the other; logits and values by parts.
+enum class QueryStep { logits, weights, values, result };
+
+template <class T>
+struct PartOfQuery {
+  QueryStep step;
+  std::int64_t head, part;
+  T* row;   ///< logits, then weights [padded Lk]
+  T* sums;  ///< [parts, padded Dv]
+};
+
 /// Whether heads of these sizes are faster here. By measurement; the same for any layout.
 bool heads_are_small(const HeadwiseProblem& in);
 

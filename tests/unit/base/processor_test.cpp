@@ -28,7 +28,7 @@ class Environment {
   static std::map<std::string, std::optional<std::string>> all() {
     std::map<std::string, std::optional<std::string>> found;
     for (const char* name : {"ATTNLAB_CPU", "ATEN_CPU_CAPABILITY", "OPENBLAS_CORETYPE",
-                             "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"}) {
+                             "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIONS"}) {
       found[name] = of(name);
     }
     return found;
@@ -77,6 +77,7 @@ TEST(InstructionSet, HoldsLibrariesToo) {
   EXPECT_STREQ(std::getenv("ATEN_CPU_CAPABILITY"), "avx2");
   EXPECT_STREQ(std::getenv("OPENBLAS_CORETYPE"), "Haswell");
   EXPECT_STREQ(std::getenv("ONEDNN_MAX_CPU_ISA"), "AVX2");
+  EXPECT_STREQ(std::getenv("MKL_ENABLE_INSTRUCTIONS"), "AVX2");
 #endif
 }
 

@@ -1,6 +1,7 @@
 // Every kernel against the definition, and the choice among them.
 #include "framework/nn/attention/attention_kernel.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "framework/nn/attention/dot_product_attention.h"
@@ -9,7 +10,9 @@
 #include "tests/support/gradcheck.h"
 #include "tests/support/kernel_choice.h"
 #include "tests/support/like_double.h"
+#include "tests/support/message_of.h"
 #include "tests/support/naive_attention.h"
+#include "tests/support/product_precision.h"
 
 namespace attnlab::attention_kernel_test {
 namespace {
@@ -68,6 +71,27 @@ TEST(AttentionKernel, EachEqualsTheDefinitionUnderEveryRuleItServesAndRefusesThe
       EXPECT_LT(largest_difference(attended(in), naive_attention(in, {.scale = 0.5})), 1e-10)
           << name_of(kernel) << ", " << name;
     }
+  }
+}
+
+/// As the published models that ended without numbers: logits beyond 65504 are infinite.
+TEST(AttentionKernel, InFloat16TheCpuHasTheExplicitFormAlone) {
+  at::manual_seed(3);
+  const testing::ProductPrecision narrow(Precision::float16);
+  AttentionInput in = random_input(1, 2, 4, 5, 3, 3);
+  in.queries = in.queries.to(at::kFloat), in.keys = in.keys.to(at::kFloat);
+  in.values = in.values.to(at::kFloat);
+  const Tensor found = attended(in);
+  EXPECT_LT(largest_difference(found, naive_attention(in, {.scale = 0.5})), 0.01);
+  const KernelChoice form(AttentionKernel::explicit_form);
+  EXPECT_TRUE(found.equal(attended(in)));
+  AttentionInput large = in;
+  large.queries = at::full_like(in.queries, 1000), large.keys = at::full_like(in.keys, 1000);
+  EXPECT_TRUE(attended(large).isnan().all().item<bool>());
+  for (const AttentionKernel other : {AttentionKernel::headwise, AttentionKernel::fused}) {
+    const KernelChoice chosen(other);
+    EXPECT_THAT(testing::message_of<ConfigError>([&] { attended(in); }),
+                ::testing::HasSubstr("it has no products in float16"));
   }
 }
 

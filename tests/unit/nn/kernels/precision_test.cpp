@@ -1,4 +1,5 @@
-// Products in bfloat16: each factor is rounded, nothing else is. The processor need not have them.
+// Products in bfloat16 and float16: each factor is rounded, nothing else is. The processor need not
+// have them.
 #include "framework/nn/kernels/precision.h"
 
 #include <gtest/gtest.h>
@@ -198,6 +199,49 @@ TEST_F(InBfloat16, NamesAreThoseOfTheOption) {
   EXPECT_EQ(name_of(Precision::float32), "float32");
   EXPECT_EQ(name_of(Precision::tf32), "tf32");
   EXPECT_EQ(name_of(product_precision()), "bfloat16");
+}
+
+class InFloat16 : public ::testing::Test {
+ protected:
+  InFloat16() { at::manual_seed(1); }
+
+ private:
+  testing::ProductPrecision narrow_{Precision::float16};
+};
+
+Tensor in_half(const Tensor& x) { return x.to(at::kHalf).to(x.scalar_type()); }
+
+TEST_F(InFloat16, FactorsResultAndGradientsAreRounded) {
+  EXPECT_EQ(name_of(product_precision()), "float16");
+  const Tensor a = at::randn({140, 300}).requires_grad_(), b = at::randn({300, 50});
+  const Tensor y = product(a, b), dy = at::randn({140, 50});
+  EXPECT_EQ(y.scalar_type(), at::kFloat);
+  const Tensor exact = at::matmul(in_half(a.detach()).to(at::kDouble), in_half(b).to(at::kDouble));
+  EXPECT_LT(((y - exact).abs() / (exact.abs() + 1e-2)).max().item<double>(), 1.01 / 2048);
+  EXPECT_TRUE(y.equal(in_half(y)));
+  EXPECT_FALSE(y.equal(at::matmul(a, b)));
+  y.backward(dy);
+  const Tensor da = at::matmul(in_half(dy), in_half(b).t());
+  EXPECT_LT(distance(a.grad(), da), 1.0 / 2048);
+  EXPECT_TRUE(a.grad().equal(in_half(a.grad())));
+}
+
+TEST_F(InFloat16, LargeProductsAreInfiniteAndSmallGradientsZero) {
+  const Tensor a = at::full({4, 100}, 30.0).requires_grad_(), b = at::full({100, 3}, 30.0);
+  EXPECT_TRUE(product(a, b).isinf().all().item<bool>());  // 90,000
+  EXPECT_TRUE(product(a * 0.5, b).eq(45000 - 45000 % 32).all().item<bool>());
+  product(a, b * 0.01).backward(at::full({4, 3}, 1e-8));
+  EXPECT_TRUE(a.grad().eq(0).all().item<bool>());
+}
+
+TEST_F(InFloat16, LinearMapsAndMlpsAreMadeOfProducts) {
+  const Tensor x = at::randn({300, 64}), up = at::randn({256, 64}) / 8, down = at::randn({64, 256});
+  const Tensor bias = at::randn({256});
+  EXPECT_FALSE(mlp_takes(x, {up, {}, down, {}}));
+  EXPECT_TRUE(attnlab::linear(x, up, bias).equal(product(x, up.t()) + bias));
+  EXPECT_TRUE(rounds_products(x));
+  EXPECT_FALSE(rounds_to_bfloat16(x));
+  EXPECT_FALSE(rounds_products(x.to(at::kDouble)));
 }
 
 /// Tensors that are of 16 bits themselves.

@@ -288,6 +288,30 @@ TEST(SmallAttention, HasTheGradientsOfTheExplicitForm) {
   }
 }
 
+/// As a token is written behind a long text. Without gradients threads share the keys.
+TEST(SmallAttention, AQueryOfManyKeysHasTheSameNumbersOnAnyNumberOfThreads) {
+  at::manual_seed(11);
+  const int before = at::get_num_threads();
+  for (const std::int64_t keys : {kKeysOfPart + 1, 2 * kKeysOfPart, 2 * kKeysOfPart + 801}) {
+    for (const bool hides : {false, true}) {
+      for (const bool unit : {false, true}) {
+        const Given g = given({2, 1, 1, keys, 19, 18}, hides, unit);
+        const auto expected = everything(g, AttentionKernel::explicit_form);
+        EXPECT_LT(difference(everything(g, AttentionKernel::headwise), expected), 1e-13);
+        const Given single = cast(g, at::kFloat);
+        const auto found = everything(single, AttentionKernel::headwise);
+        EXPECT_LT(difference(found, expected), 1e-5);
+        EXPECT_TRUE(found[3].equal(found[4])) << keys << ": with and without gradients";
+        for (const int threads : {1, 2, 3}) {
+          at::set_num_threads(threads);
+          EXPECT_TRUE(attended(single, AttentionKernel::headwise).equal(found[4])) << threads;
+        }
+        at::set_num_threads(before);
+      }
+    }
+  }
+}
+
 TEST(SmallAttention, TheLibrarysProductsGiveTheSameForLargeHeads) {
   at::manual_seed(3);
   for (const Sizes& s : kLarge) {
