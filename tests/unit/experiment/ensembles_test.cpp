@@ -50,6 +50,8 @@ TEST_F(Ensembles, AreNotForStepsInPartsBudgetsAndMeans) {
   EXPECT_EQ(obstacle("", {}, "train: {parts: 2}"), "train.parts is above 1");
   EXPECT_THAT(obstacle("", {}, "train: {batching: {budget: 9}}"), says({"train.batching.budget"}));
   EXPECT_THAT(obstacle("", {}, "train: {average: {decay: 0.9}}"), says({"train.average"}));
+  EXPECT_THAT(obstacle("", {}, "train: {precision: float16}"),
+              says({"train.precision", "float16"}));
   EXPECT_THAT(obstacle("", {}, "train: {attention_losses: {entropy: 0.1}}"),
               says({"train.attention_losses"}));
 }
