@@ -3,6 +3,7 @@
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <set>
@@ -120,6 +121,7 @@ class Reader {
       const auto size = static_cast<double>(value);
       const bool duration = name.ends_with("seconds");
       if ((kCount || duration) && !(size >= 0 && size < kMost)) refuse_value(name);
+      if (name == "loss_scale" && !(size > 0 && std::isfinite(size))) refuse_value(name);
     });
     return position;
   }

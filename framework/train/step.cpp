@@ -374,19 +374,24 @@ StepResult backward_in_parts(BuiltRun& run, const StepBatch& batch, const StepCo
       };
     }
     at::manual_seed(run.streams.key("dropout", step, part.number));
-    Tensor loss = losses.of(part, report.weight > 0, mine.attention_losses);
+    const double weight = report.weight;
+    Tensor loss = losses.of(part, weight > 0, mine.attention_losses);
+    // The scale is for gradients of means, however many terms a part has.
+    const Tensor scaled = loss.defined() && around.scale != 1 ? loss * around.scale : Tensor();
     if (loss.defined()) {
-      loss = loss * report.weight;
+      loss = loss * weight;
       report.loss = loss.item<double>();
     }
     const bool finite = std::isfinite(report.loss);
     mine.parts.push_back(std::move(report));
     if (loss.defined() && finite) {
       RECORD_USER_SCOPE(kBackwardScope);
-      (around.scale == 1 ? loss : loss * around.scale).backward();
+      (scaled.defined() ? scaled : loss).backward();
       std::vector<Tensor> own = taken_gradients(parameters);
       for (std::size_t k = 0; k < own.size(); ++k) {
-        if (own[k].defined()) mine.given[k] = true;
+        if (!own[k].defined()) continue;
+        mine.given[k] = true;
+        if (scaled.defined()) own[k].mul_(weight);
       }
       gradients.add(number, std::move(own));
     }

@@ -318,7 +318,7 @@ double Training::backward(const StepBatch& batch) {
                            .carried = continuing_ ? &carried_ : nullptr,
                            .record = log_due(),
                            .save = seconds_since(saved_) >= train_.checkpoint_seconds,
-                           .scale = scales_loss() ? position_.loss_scale.value : 1};
+                           .scale = loss_scale()};
   StepResult result = in_parts() ? backward_in_parts(run_, here, around)
                                  : attnlab::backward(run_, here.parts.front(), around);
   units_of_step_ = result.units;
@@ -342,12 +342,12 @@ void Training::update(double loss, const BatchPart& batch) {
   const bool log = log_due();
   parts_.optimizer.set_pace(
       pace_at(parts_.schedule, position_.step));  // which says whose gradients count
-  const double scale = scales_loss() ? position_.loss_scale.value : 1;
+  const double scale = loss_scale();
   const double norm =
       log || train_.clip_norm > 0 || scales_loss() ? parts_.optimizer.gradient_norm() / scale : 0;
   const bool moves = !scales_loss() || std::isfinite(norm);
   if (scales_loss()) position_.loss_scale.update(moves);
-  if (position_.loss_scale.exhausted()) {
+  if (scales_loss() && position_.loss_scale.exhausted()) {
     count_use();
     return end(RunState::diverged, {},
                fmt::format("the gradients were not finite at step {}, however small the loss was "
@@ -357,9 +357,9 @@ void Training::update(double loss, const BatchPart& batch) {
   if (moves) {
     parts_.optimizer.step(clip_factor(norm, train_.clip_norm) / scale);
     after_step_({position_.step, parts_.optimizer.learning_rate()});
-  }
-  if (moves && parts_.average != nullptr) {
-    parts_.average->update(average_decay(train_.average, position_.step, run_.total_steps()));
+    if (parts_.average != nullptr) {
+      parts_.average->update(average_decay(train_.average, position_.step, run_.total_steps()));
+    }
   }
   ++position_.step;
   position_.units += in_parts() ? units_of_step_ : batch.units(run_.dataset->info());

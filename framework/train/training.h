@@ -95,6 +95,7 @@ class Training {
   bool trained() const;
   bool in_parts() const { return train_.parts > 1; }
   bool scales_loss() const { return run_.products == Precision::float16; }
+  double loss_scale() const { return scales_loss() ? position_.loss_scale.value : 1; }
   bool writes() const { return world_.first(); }
   void agree_on_weights(const std::string& stands, const std::string& remedy);
   void check_rows(const EpochPlan& plan) const;

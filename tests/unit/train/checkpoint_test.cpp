@@ -164,7 +164,9 @@ TEST_F(Checkpoints, RefuseFilesThatAreNone) {
   for (const auto& [name, value] :
        {std::pair{"step", "-1"}, std::pair{"units", "9223372036854775807"},
         std::pair{"metrics_bytes", "-4"}, std::pair{"seconds", "-0x1p+0"},
-        std::pair{"seconds", "inf"}, std::pair{"processor_seconds", "-1"}}) {
+        std::pair{"seconds", "inf"}, std::pair{"processor_seconds", "-1"},
+        std::pair{"loss_scale", "0"}, std::pair{"loss_scale", "inf"},
+        std::pair{"loss_scale_steps", "-1"}}) {
     file = read_safetensors(written());
     file.metadata[name] = value;
     file.metadata.erase("checksum");

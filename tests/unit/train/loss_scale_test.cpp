@@ -78,6 +78,17 @@ TEST_F(TrainingLoop, ScalesTheLossWithoutChangingABit) {
   }
 }
 
+TEST_F(TrainingLoop, ScalesPartsAsTheirMeans) {
+  TrainOptions options = tiny_options();
+  options.parts = 2;  // of four examples each
+  train(tiny_run(clouds(), options), "wide");
+  train(narrow_run(clouds(), options), "narrow");
+  EXPECT_TRUE(weight_of(checkpoint("wide")).equal(weight_of(checkpoint("narrow"))));
+  const TinyParts parts = clouds_with<InHalf>(0.4);  // infinite at four times 65536
+  train(narrow_run(parts, options), "run");
+  EXPECT_EQ(std::stod(checkpoint("run").metadata.at("loss_scale")), 65536);
+}
+
 TEST_F(TrainingLoop, KeepsGradientsThatFloat16CannotHold) {
   const TinyParts parts = clouds_with<InHalf>(1e-9);
   train(tiny_run(parts, tiny_options()), "unscaled", 1);

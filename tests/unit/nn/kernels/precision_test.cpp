@@ -1,5 +1,5 @@
-// Products in bfloat16 and float16: each factor is rounded, nothing else is. The processor need not
-// have them.
+// Products in bfloat16 and float16: factors and results are rounded, nothing else is. The processor
+// need not have them.
 #include "framework/nn/kernels/precision.h"
 
 #include <gtest/gtest.h>
